@@ -206,7 +206,7 @@ func storeFormerHandle(ctx context.Context, tx *ent.Tx, acc *ent.Account) error 
 	if err != nil {
 		return err
 	}
-	return tx.FormerHandle.Create().SetID(hash).OnConflictColumns(formerhandle.FieldID).DoNothing().Exec(ctx)
+	return tx.FormerHandle.Create().SetID(hash).OnConflict(entsql.ConflictColumns(formerhandle.FieldID), entsql.DoNothing()).Exec(ctx)
 }
 
 // IsFormerHandle reports whether a deleted account had a handle.
@@ -258,8 +258,10 @@ func storeFormerUsage(ctx context.Context, tx *ent.Tx, acc *ent.Account, day str
 		return err
 	}
 	return tx.FormerUsage.Create().SetAccountID(acc.ID).SetEmailHash(hash).SetDay(day).SetRequests(requests).
-		OnConflictColumns(formerusage.FieldAccountID, formerusage.FieldDay, formerusage.FieldEmailHash).
-		Update(func(u *ent.FormerUsageUpsert) { u.SetRequests(requests) }).Exec(ctx)
+		OnConflict(
+			entsql.ConflictColumns(formerusage.FieldAccountID, formerusage.FieldDay, formerusage.FieldEmailHash),
+			entsql.ResolveWith(func(u *entsql.UpdateSet) { u.SetExcluded(formerusage.FieldRequests) }),
+		).Exec(ctx)
 }
 
 // AddFormerUsage adds requests that are saved after their account was deleted.

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	entsql "entgo.io/ent/dialect/sql"
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
 
@@ -271,11 +272,11 @@ func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation, userAgen
 		if err := use(ctx, tx, found, now); err != nil {
 			return err
 		}
-		id, err := create.SetLanguage(account.Language(l)).OnConflictColumns(account.FieldEmail).Ignore().ID(ctx)
+		acc, err := create.SetLanguage(account.Language(l)).OnConflict(entsql.ConflictColumns(account.FieldEmail), entsql.ResolveWithIgnore()).Save(ctx)
 		if err != nil {
 			return err
 		}
-		return tx.Session.Create().SetID(hashToken(token)).SetAccountID(id).SetCreatedAt(now).SetExpiresAt(now.Add(SessionLifetime)).
+		return tx.Session.Create().SetID(hashToken(token)).SetAccountID(acc.ID).SetCreatedAt(now).SetExpiresAt(now.Add(SessionLifetime)).
 			SetUserAgent(storedUserAgent(userAgent)).Exec(ctx)
 	})
 }

@@ -27,82 +27,6 @@ func (_u *CategoryUpdate) Where(ps ...predicate.Category) *CategoryUpdate {
 	return _u
 }
 
-// SetLabel sets the "label" field.
-func (_u *CategoryUpdate) SetLabel(v string) *CategoryUpdate {
-	_u.mutation.SetLabel(v)
-	return _u
-}
-
-// SetNillableLabel sets the "label" field if the given value is not nil.
-func (_u *CategoryUpdate) SetNillableLabel(v *string) *CategoryUpdate {
-	if v != nil {
-		_u.SetLabel(*v)
-	}
-	return _u
-}
-
-// SetToolCount sets the "tool_count" field.
-func (_u *CategoryUpdate) SetToolCount(v int) *CategoryUpdate {
-	_u.mutation.ResetToolCount()
-	_u.mutation.SetToolCount(v)
-	return _u
-}
-
-// SetNillableToolCount sets the "tool_count" field if the given value is not nil.
-func (_u *CategoryUpdate) SetNillableToolCount(v *int) *CategoryUpdate {
-	if v != nil {
-		_u.SetToolCount(*v)
-	}
-	return _u
-}
-
-// AddToolCount adds value to the "tool_count" field.
-func (_u *CategoryUpdate) AddToolCount(v int) *CategoryUpdate {
-	_u.mutation.AddToolCount(v)
-	return _u
-}
-
-// SetAvgScore sets the "avg_score" field.
-func (_u *CategoryUpdate) SetAvgScore(v float64) *CategoryUpdate {
-	_u.mutation.ResetAvgScore()
-	_u.mutation.SetAvgScore(v)
-	return _u
-}
-
-// SetNillableAvgScore sets the "avg_score" field if the given value is not nil.
-func (_u *CategoryUpdate) SetNillableAvgScore(v *float64) *CategoryUpdate {
-	if v != nil {
-		_u.SetAvgScore(*v)
-	}
-	return _u
-}
-
-// AddAvgScore adds value to the "avg_score" field.
-func (_u *CategoryUpdate) AddAvgScore(v float64) *CategoryUpdate {
-	_u.mutation.AddAvgScore(v)
-	return _u
-}
-
-// ClearAvgScore clears the value of the "avg_score" field.
-func (_u *CategoryUpdate) ClearAvgScore() *CategoryUpdate {
-	_u.mutation.ClearAvgScore()
-	return _u
-}
-
-// SetFingerprint sets the "fingerprint" field.
-func (_u *CategoryUpdate) SetFingerprint(v string) *CategoryUpdate {
-	_u.mutation.SetFingerprint(v)
-	return _u
-}
-
-// SetNillableFingerprint sets the "fingerprint" field if the given value is not nil.
-func (_u *CategoryUpdate) SetNillableFingerprint(v *string) *CategoryUpdate {
-	if v != nil {
-		_u.SetFingerprint(*v)
-	}
-	return _u
-}
-
 // SetSinceRelease sets the "since_release" field.
 func (_u *CategoryUpdate) SetSinceRelease(v int) *CategoryUpdate {
 	_u.mutation.ResetSinceRelease()
@@ -156,20 +80,7 @@ func (_u *CategoryUpdate) ExecX(ctx context.Context) {
 	}
 }
 
-// check runs all checks and user-defined validators on the builder.
-func (_u *CategoryUpdate) check() error {
-	if v, ok := _u.mutation.Label(); ok {
-		if err := category.LabelValidator(v); err != nil {
-			return &ValidationError{Name: "label", err: fmt.Errorf(`ent: validator failed for field "Category.label": %w`, err)}
-		}
-	}
-	return nil
-}
-
 func (_u *CategoryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
-	if err := _u.check(); err != nil {
-		return _node, err
-	}
 	_spec := sqlgraph.NewUpdateSpec(category.Table, category.Columns, sqlgraph.NewFieldSpec(category.FieldID, field.TypeString))
 	if ps := _u.mutation.predicates; len(ps) > 0 {
 		_spec.Predicate = func(selector *sql.Selector) {
@@ -178,29 +89,11 @@ func (_u *CategoryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			}
 		}
 	}
-	if value, ok := _u.mutation.Label(); ok {
-		_spec.SetField(category.FieldLabel, field.TypeString, value)
-	}
 	if _u.mutation.TranslationsCleared() {
 		_spec.ClearField(category.FieldTranslations, field.TypeJSON)
 	}
-	if value, ok := _u.mutation.ToolCount(); ok {
-		_spec.SetField(category.FieldToolCount, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.AddedToolCount(); ok {
-		_spec.AddField(category.FieldToolCount, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.AvgScore(); ok {
-		_spec.SetField(category.FieldAvgScore, field.TypeFloat64, value)
-	}
-	if value, ok := _u.mutation.AddedAvgScore(); ok {
-		_spec.AddField(category.FieldAvgScore, field.TypeFloat64, value)
-	}
 	if _u.mutation.AvgScoreCleared() {
 		_spec.ClearField(category.FieldAvgScore, field.TypeFloat64)
-	}
-	if value, ok := _u.mutation.Fingerprint(); ok {
-		_spec.SetField(category.FieldFingerprint, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.SinceRelease(); ok {
 		_spec.SetField(category.FieldSinceRelease, field.TypeInt, value)
@@ -226,82 +119,6 @@ type CategoryUpdateOne struct {
 	fields   []string
 	hooks    []Hook
 	mutation *CategoryMutation
-}
-
-// SetLabel sets the "label" field.
-func (_u *CategoryUpdateOne) SetLabel(v string) *CategoryUpdateOne {
-	_u.mutation.SetLabel(v)
-	return _u
-}
-
-// SetNillableLabel sets the "label" field if the given value is not nil.
-func (_u *CategoryUpdateOne) SetNillableLabel(v *string) *CategoryUpdateOne {
-	if v != nil {
-		_u.SetLabel(*v)
-	}
-	return _u
-}
-
-// SetToolCount sets the "tool_count" field.
-func (_u *CategoryUpdateOne) SetToolCount(v int) *CategoryUpdateOne {
-	_u.mutation.ResetToolCount()
-	_u.mutation.SetToolCount(v)
-	return _u
-}
-
-// SetNillableToolCount sets the "tool_count" field if the given value is not nil.
-func (_u *CategoryUpdateOne) SetNillableToolCount(v *int) *CategoryUpdateOne {
-	if v != nil {
-		_u.SetToolCount(*v)
-	}
-	return _u
-}
-
-// AddToolCount adds value to the "tool_count" field.
-func (_u *CategoryUpdateOne) AddToolCount(v int) *CategoryUpdateOne {
-	_u.mutation.AddToolCount(v)
-	return _u
-}
-
-// SetAvgScore sets the "avg_score" field.
-func (_u *CategoryUpdateOne) SetAvgScore(v float64) *CategoryUpdateOne {
-	_u.mutation.ResetAvgScore()
-	_u.mutation.SetAvgScore(v)
-	return _u
-}
-
-// SetNillableAvgScore sets the "avg_score" field if the given value is not nil.
-func (_u *CategoryUpdateOne) SetNillableAvgScore(v *float64) *CategoryUpdateOne {
-	if v != nil {
-		_u.SetAvgScore(*v)
-	}
-	return _u
-}
-
-// AddAvgScore adds value to the "avg_score" field.
-func (_u *CategoryUpdateOne) AddAvgScore(v float64) *CategoryUpdateOne {
-	_u.mutation.AddAvgScore(v)
-	return _u
-}
-
-// ClearAvgScore clears the value of the "avg_score" field.
-func (_u *CategoryUpdateOne) ClearAvgScore() *CategoryUpdateOne {
-	_u.mutation.ClearAvgScore()
-	return _u
-}
-
-// SetFingerprint sets the "fingerprint" field.
-func (_u *CategoryUpdateOne) SetFingerprint(v string) *CategoryUpdateOne {
-	_u.mutation.SetFingerprint(v)
-	return _u
-}
-
-// SetNillableFingerprint sets the "fingerprint" field if the given value is not nil.
-func (_u *CategoryUpdateOne) SetNillableFingerprint(v *string) *CategoryUpdateOne {
-	if v != nil {
-		_u.SetFingerprint(*v)
-	}
-	return _u
 }
 
 // SetSinceRelease sets the "since_release" field.
@@ -370,20 +187,7 @@ func (_u *CategoryUpdateOne) ExecX(ctx context.Context) {
 	}
 }
 
-// check runs all checks and user-defined validators on the builder.
-func (_u *CategoryUpdateOne) check() error {
-	if v, ok := _u.mutation.Label(); ok {
-		if err := category.LabelValidator(v); err != nil {
-			return &ValidationError{Name: "label", err: fmt.Errorf(`ent: validator failed for field "Category.label": %w`, err)}
-		}
-	}
-	return nil
-}
-
 func (_u *CategoryUpdateOne) sqlSave(ctx context.Context) (_node *Category, err error) {
-	if err := _u.check(); err != nil {
-		return _node, err
-	}
 	_spec := sqlgraph.NewUpdateSpec(category.Table, category.Columns, sqlgraph.NewFieldSpec(category.FieldID, field.TypeString))
 	id, ok := _u.mutation.ID()
 	if !ok {
@@ -409,29 +213,11 @@ func (_u *CategoryUpdateOne) sqlSave(ctx context.Context) (_node *Category, err 
 			}
 		}
 	}
-	if value, ok := _u.mutation.Label(); ok {
-		_spec.SetField(category.FieldLabel, field.TypeString, value)
-	}
 	if _u.mutation.TranslationsCleared() {
 		_spec.ClearField(category.FieldTranslations, field.TypeJSON)
 	}
-	if value, ok := _u.mutation.ToolCount(); ok {
-		_spec.SetField(category.FieldToolCount, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.AddedToolCount(); ok {
-		_spec.AddField(category.FieldToolCount, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.AvgScore(); ok {
-		_spec.SetField(category.FieldAvgScore, field.TypeFloat64, value)
-	}
-	if value, ok := _u.mutation.AddedAvgScore(); ok {
-		_spec.AddField(category.FieldAvgScore, field.TypeFloat64, value)
-	}
 	if _u.mutation.AvgScoreCleared() {
 		_spec.ClearField(category.FieldAvgScore, field.TypeFloat64)
-	}
-	if value, ok := _u.mutation.Fingerprint(); ok {
-		_spec.SetField(category.FieldFingerprint, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.SinceRelease(); ok {
 		_spec.SetField(category.FieldSinceRelease, field.TypeInt, value)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"palmares/ent/comparison"
 	"palmares/ent/predicate"
-	"palmares/ent/tool"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -25,132 +24,6 @@ type ComparisonUpdate struct {
 // Where appends a list predicates to the ComparisonUpdate builder.
 func (_u *ComparisonUpdate) Where(ps ...predicate.Comparison) *ComparisonUpdate {
 	_u.mutation.Where(ps...)
-	return _u
-}
-
-// SetTitle sets the "title" field.
-func (_u *ComparisonUpdate) SetTitle(v string) *ComparisonUpdate {
-	_u.mutation.SetTitle(v)
-	return _u
-}
-
-// SetNillableTitle sets the "title" field if the given value is not nil.
-func (_u *ComparisonUpdate) SetNillableTitle(v *string) *ComparisonUpdate {
-	if v != nil {
-		_u.SetTitle(*v)
-	}
-	return _u
-}
-
-// SetToolASlug sets the "tool_a_slug" field.
-func (_u *ComparisonUpdate) SetToolASlug(v string) *ComparisonUpdate {
-	_u.mutation.SetToolASlug(v)
-	return _u
-}
-
-// SetNillableToolASlug sets the "tool_a_slug" field if the given value is not nil.
-func (_u *ComparisonUpdate) SetNillableToolASlug(v *string) *ComparisonUpdate {
-	if v != nil {
-		_u.SetToolASlug(*v)
-	}
-	return _u
-}
-
-// SetToolBSlug sets the "tool_b_slug" field.
-func (_u *ComparisonUpdate) SetToolBSlug(v string) *ComparisonUpdate {
-	_u.mutation.SetToolBSlug(v)
-	return _u
-}
-
-// SetNillableToolBSlug sets the "tool_b_slug" field if the given value is not nil.
-func (_u *ComparisonUpdate) SetNillableToolBSlug(v *string) *ComparisonUpdate {
-	if v != nil {
-		_u.SetToolBSlug(*v)
-	}
-	return _u
-}
-
-// SetWinnerSlug sets the "winner_slug" field.
-func (_u *ComparisonUpdate) SetWinnerSlug(v string) *ComparisonUpdate {
-	_u.mutation.SetWinnerSlug(v)
-	return _u
-}
-
-// SetNillableWinnerSlug sets the "winner_slug" field if the given value is not nil.
-func (_u *ComparisonUpdate) SetNillableWinnerSlug(v *string) *ComparisonUpdate {
-	if v != nil {
-		_u.SetWinnerSlug(*v)
-	}
-	return _u
-}
-
-// SetWinnerNote sets the "winner_note" field.
-func (_u *ComparisonUpdate) SetWinnerNote(v string) *ComparisonUpdate {
-	_u.mutation.SetWinnerNote(v)
-	return _u
-}
-
-// SetNillableWinnerNote sets the "winner_note" field if the given value is not nil.
-func (_u *ComparisonUpdate) SetNillableWinnerNote(v *string) *ComparisonUpdate {
-	if v != nil {
-		_u.SetWinnerNote(*v)
-	}
-	return _u
-}
-
-// SetPublished sets the "published" field.
-func (_u *ComparisonUpdate) SetPublished(v bool) *ComparisonUpdate {
-	_u.mutation.SetPublished(v)
-	return _u
-}
-
-// SetNillablePublished sets the "published" field if the given value is not nil.
-func (_u *ComparisonUpdate) SetNillablePublished(v *bool) *ComparisonUpdate {
-	if v != nil {
-		_u.SetPublished(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *ComparisonUpdate) SetUpdatedAt(v string) *ComparisonUpdate {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *ComparisonUpdate) SetNillableUpdatedAt(v *string) *ComparisonUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
-// SetCanonicalURL sets the "canonical_url" field.
-func (_u *ComparisonUpdate) SetCanonicalURL(v string) *ComparisonUpdate {
-	_u.mutation.SetCanonicalURL(v)
-	return _u
-}
-
-// SetNillableCanonicalURL sets the "canonical_url" field if the given value is not nil.
-func (_u *ComparisonUpdate) SetNillableCanonicalURL(v *string) *ComparisonUpdate {
-	if v != nil {
-		_u.SetCanonicalURL(*v)
-	}
-	return _u
-}
-
-// SetFingerprint sets the "fingerprint" field.
-func (_u *ComparisonUpdate) SetFingerprint(v string) *ComparisonUpdate {
-	_u.mutation.SetFingerprint(v)
-	return _u
-}
-
-// SetNillableFingerprint sets the "fingerprint" field if the given value is not nil.
-func (_u *ComparisonUpdate) SetNillableFingerprint(v *string) *ComparisonUpdate {
-	if v != nil {
-		_u.SetFingerprint(*v)
-	}
 	return _u
 }
 
@@ -175,60 +48,9 @@ func (_u *ComparisonUpdate) AddSinceRelease(v int) *ComparisonUpdate {
 	return _u
 }
 
-// SetToolAID sets the "tool_a" edge to the Tool entity by ID.
-func (_u *ComparisonUpdate) SetToolAID(id string) *ComparisonUpdate {
-	_u.mutation.SetToolAID(id)
-	return _u
-}
-
-// SetToolA sets the "tool_a" edge to the Tool entity.
-func (_u *ComparisonUpdate) SetToolA(v *Tool) *ComparisonUpdate {
-	return _u.SetToolAID(v.ID)
-}
-
-// SetToolBID sets the "tool_b" edge to the Tool entity by ID.
-func (_u *ComparisonUpdate) SetToolBID(id string) *ComparisonUpdate {
-	_u.mutation.SetToolBID(id)
-	return _u
-}
-
-// SetToolB sets the "tool_b" edge to the Tool entity.
-func (_u *ComparisonUpdate) SetToolB(v *Tool) *ComparisonUpdate {
-	return _u.SetToolBID(v.ID)
-}
-
-// SetWinnerID sets the "winner" edge to the Tool entity by ID.
-func (_u *ComparisonUpdate) SetWinnerID(id string) *ComparisonUpdate {
-	_u.mutation.SetWinnerID(id)
-	return _u
-}
-
-// SetWinner sets the "winner" edge to the Tool entity.
-func (_u *ComparisonUpdate) SetWinner(v *Tool) *ComparisonUpdate {
-	return _u.SetWinnerID(v.ID)
-}
-
 // Mutation returns the ComparisonMutation object of the builder.
 func (_u *ComparisonUpdate) Mutation() *ComparisonMutation {
 	return _u.mutation
-}
-
-// ClearToolA clears the "tool_a" edge to the Tool entity.
-func (_u *ComparisonUpdate) ClearToolA() *ComparisonUpdate {
-	_u.mutation.ClearToolA()
-	return _u
-}
-
-// ClearToolB clears the "tool_b" edge to the Tool entity.
-func (_u *ComparisonUpdate) ClearToolB() *ComparisonUpdate {
-	_u.mutation.ClearToolB()
-	return _u
-}
-
-// ClearWinner clears the "winner" edge to the Tool entity.
-func (_u *ComparisonUpdate) ClearWinner() *ComparisonUpdate {
-	_u.mutation.ClearWinner()
-	return _u
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -260,11 +82,6 @@ func (_u *ComparisonUpdate) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *ComparisonUpdate) check() error {
-	if v, ok := _u.mutation.Title(); ok {
-		if err := comparison.TitleValidator(v); err != nil {
-			return &ValidationError{Name: "title", err: fmt.Errorf(`ent: validator failed for field "Comparison.title": %w`, err)}
-		}
-	}
 	if _u.mutation.ToolACleared() && len(_u.mutation.ToolAIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "Comparison.tool_a"`)
 	}
@@ -289,119 +106,14 @@ func (_u *ComparisonUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 			}
 		}
 	}
-	if value, ok := _u.mutation.Title(); ok {
-		_spec.SetField(comparison.FieldTitle, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.WinnerNote(); ok {
-		_spec.SetField(comparison.FieldWinnerNote, field.TypeString, value)
-	}
 	if _u.mutation.TranslationsCleared() {
 		_spec.ClearField(comparison.FieldTranslations, field.TypeJSON)
-	}
-	if value, ok := _u.mutation.Published(); ok {
-		_spec.SetField(comparison.FieldPublished, field.TypeBool, value)
-	}
-	if value, ok := _u.mutation.UpdatedAt(); ok {
-		_spec.SetField(comparison.FieldUpdatedAt, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.CanonicalURL(); ok {
-		_spec.SetField(comparison.FieldCanonicalURL, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Fingerprint(); ok {
-		_spec.SetField(comparison.FieldFingerprint, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.SinceRelease(); ok {
 		_spec.SetField(comparison.FieldSinceRelease, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.AddedSinceRelease(); ok {
 		_spec.AddField(comparison.FieldSinceRelease, field.TypeInt, value)
-	}
-	if _u.mutation.ToolACleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.ToolATable,
-			Columns: []string{comparison.ToolAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ToolAIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.ToolATable,
-			Columns: []string{comparison.ToolAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.ToolBCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.ToolBTable,
-			Columns: []string{comparison.ToolBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ToolBIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.ToolBTable,
-			Columns: []string{comparison.ToolBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.WinnerCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.WinnerTable,
-			Columns: []string{comparison.WinnerColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.WinnerIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.WinnerTable,
-			Columns: []string{comparison.WinnerColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -421,132 +133,6 @@ type ComparisonUpdateOne struct {
 	fields   []string
 	hooks    []Hook
 	mutation *ComparisonMutation
-}
-
-// SetTitle sets the "title" field.
-func (_u *ComparisonUpdateOne) SetTitle(v string) *ComparisonUpdateOne {
-	_u.mutation.SetTitle(v)
-	return _u
-}
-
-// SetNillableTitle sets the "title" field if the given value is not nil.
-func (_u *ComparisonUpdateOne) SetNillableTitle(v *string) *ComparisonUpdateOne {
-	if v != nil {
-		_u.SetTitle(*v)
-	}
-	return _u
-}
-
-// SetToolASlug sets the "tool_a_slug" field.
-func (_u *ComparisonUpdateOne) SetToolASlug(v string) *ComparisonUpdateOne {
-	_u.mutation.SetToolASlug(v)
-	return _u
-}
-
-// SetNillableToolASlug sets the "tool_a_slug" field if the given value is not nil.
-func (_u *ComparisonUpdateOne) SetNillableToolASlug(v *string) *ComparisonUpdateOne {
-	if v != nil {
-		_u.SetToolASlug(*v)
-	}
-	return _u
-}
-
-// SetToolBSlug sets the "tool_b_slug" field.
-func (_u *ComparisonUpdateOne) SetToolBSlug(v string) *ComparisonUpdateOne {
-	_u.mutation.SetToolBSlug(v)
-	return _u
-}
-
-// SetNillableToolBSlug sets the "tool_b_slug" field if the given value is not nil.
-func (_u *ComparisonUpdateOne) SetNillableToolBSlug(v *string) *ComparisonUpdateOne {
-	if v != nil {
-		_u.SetToolBSlug(*v)
-	}
-	return _u
-}
-
-// SetWinnerSlug sets the "winner_slug" field.
-func (_u *ComparisonUpdateOne) SetWinnerSlug(v string) *ComparisonUpdateOne {
-	_u.mutation.SetWinnerSlug(v)
-	return _u
-}
-
-// SetNillableWinnerSlug sets the "winner_slug" field if the given value is not nil.
-func (_u *ComparisonUpdateOne) SetNillableWinnerSlug(v *string) *ComparisonUpdateOne {
-	if v != nil {
-		_u.SetWinnerSlug(*v)
-	}
-	return _u
-}
-
-// SetWinnerNote sets the "winner_note" field.
-func (_u *ComparisonUpdateOne) SetWinnerNote(v string) *ComparisonUpdateOne {
-	_u.mutation.SetWinnerNote(v)
-	return _u
-}
-
-// SetNillableWinnerNote sets the "winner_note" field if the given value is not nil.
-func (_u *ComparisonUpdateOne) SetNillableWinnerNote(v *string) *ComparisonUpdateOne {
-	if v != nil {
-		_u.SetWinnerNote(*v)
-	}
-	return _u
-}
-
-// SetPublished sets the "published" field.
-func (_u *ComparisonUpdateOne) SetPublished(v bool) *ComparisonUpdateOne {
-	_u.mutation.SetPublished(v)
-	return _u
-}
-
-// SetNillablePublished sets the "published" field if the given value is not nil.
-func (_u *ComparisonUpdateOne) SetNillablePublished(v *bool) *ComparisonUpdateOne {
-	if v != nil {
-		_u.SetPublished(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *ComparisonUpdateOne) SetUpdatedAt(v string) *ComparisonUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *ComparisonUpdateOne) SetNillableUpdatedAt(v *string) *ComparisonUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
-// SetCanonicalURL sets the "canonical_url" field.
-func (_u *ComparisonUpdateOne) SetCanonicalURL(v string) *ComparisonUpdateOne {
-	_u.mutation.SetCanonicalURL(v)
-	return _u
-}
-
-// SetNillableCanonicalURL sets the "canonical_url" field if the given value is not nil.
-func (_u *ComparisonUpdateOne) SetNillableCanonicalURL(v *string) *ComparisonUpdateOne {
-	if v != nil {
-		_u.SetCanonicalURL(*v)
-	}
-	return _u
-}
-
-// SetFingerprint sets the "fingerprint" field.
-func (_u *ComparisonUpdateOne) SetFingerprint(v string) *ComparisonUpdateOne {
-	_u.mutation.SetFingerprint(v)
-	return _u
-}
-
-// SetNillableFingerprint sets the "fingerprint" field if the given value is not nil.
-func (_u *ComparisonUpdateOne) SetNillableFingerprint(v *string) *ComparisonUpdateOne {
-	if v != nil {
-		_u.SetFingerprint(*v)
-	}
-	return _u
 }
 
 // SetSinceRelease sets the "since_release" field.
@@ -570,60 +156,9 @@ func (_u *ComparisonUpdateOne) AddSinceRelease(v int) *ComparisonUpdateOne {
 	return _u
 }
 
-// SetToolAID sets the "tool_a" edge to the Tool entity by ID.
-func (_u *ComparisonUpdateOne) SetToolAID(id string) *ComparisonUpdateOne {
-	_u.mutation.SetToolAID(id)
-	return _u
-}
-
-// SetToolA sets the "tool_a" edge to the Tool entity.
-func (_u *ComparisonUpdateOne) SetToolA(v *Tool) *ComparisonUpdateOne {
-	return _u.SetToolAID(v.ID)
-}
-
-// SetToolBID sets the "tool_b" edge to the Tool entity by ID.
-func (_u *ComparisonUpdateOne) SetToolBID(id string) *ComparisonUpdateOne {
-	_u.mutation.SetToolBID(id)
-	return _u
-}
-
-// SetToolB sets the "tool_b" edge to the Tool entity.
-func (_u *ComparisonUpdateOne) SetToolB(v *Tool) *ComparisonUpdateOne {
-	return _u.SetToolBID(v.ID)
-}
-
-// SetWinnerID sets the "winner" edge to the Tool entity by ID.
-func (_u *ComparisonUpdateOne) SetWinnerID(id string) *ComparisonUpdateOne {
-	_u.mutation.SetWinnerID(id)
-	return _u
-}
-
-// SetWinner sets the "winner" edge to the Tool entity.
-func (_u *ComparisonUpdateOne) SetWinner(v *Tool) *ComparisonUpdateOne {
-	return _u.SetWinnerID(v.ID)
-}
-
 // Mutation returns the ComparisonMutation object of the builder.
 func (_u *ComparisonUpdateOne) Mutation() *ComparisonMutation {
 	return _u.mutation
-}
-
-// ClearToolA clears the "tool_a" edge to the Tool entity.
-func (_u *ComparisonUpdateOne) ClearToolA() *ComparisonUpdateOne {
-	_u.mutation.ClearToolA()
-	return _u
-}
-
-// ClearToolB clears the "tool_b" edge to the Tool entity.
-func (_u *ComparisonUpdateOne) ClearToolB() *ComparisonUpdateOne {
-	_u.mutation.ClearToolB()
-	return _u
-}
-
-// ClearWinner clears the "winner" edge to the Tool entity.
-func (_u *ComparisonUpdateOne) ClearWinner() *ComparisonUpdateOne {
-	_u.mutation.ClearWinner()
-	return _u
 }
 
 // Where appends a list predicates to the ComparisonUpdate builder.
@@ -668,11 +203,6 @@ func (_u *ComparisonUpdateOne) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *ComparisonUpdateOne) check() error {
-	if v, ok := _u.mutation.Title(); ok {
-		if err := comparison.TitleValidator(v); err != nil {
-			return &ValidationError{Name: "title", err: fmt.Errorf(`ent: validator failed for field "Comparison.title": %w`, err)}
-		}
-	}
 	if _u.mutation.ToolACleared() && len(_u.mutation.ToolAIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "Comparison.tool_a"`)
 	}
@@ -714,119 +244,14 @@ func (_u *ComparisonUpdateOne) sqlSave(ctx context.Context) (_node *Comparison, 
 			}
 		}
 	}
-	if value, ok := _u.mutation.Title(); ok {
-		_spec.SetField(comparison.FieldTitle, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.WinnerNote(); ok {
-		_spec.SetField(comparison.FieldWinnerNote, field.TypeString, value)
-	}
 	if _u.mutation.TranslationsCleared() {
 		_spec.ClearField(comparison.FieldTranslations, field.TypeJSON)
-	}
-	if value, ok := _u.mutation.Published(); ok {
-		_spec.SetField(comparison.FieldPublished, field.TypeBool, value)
-	}
-	if value, ok := _u.mutation.UpdatedAt(); ok {
-		_spec.SetField(comparison.FieldUpdatedAt, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.CanonicalURL(); ok {
-		_spec.SetField(comparison.FieldCanonicalURL, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Fingerprint(); ok {
-		_spec.SetField(comparison.FieldFingerprint, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.SinceRelease(); ok {
 		_spec.SetField(comparison.FieldSinceRelease, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.AddedSinceRelease(); ok {
 		_spec.AddField(comparison.FieldSinceRelease, field.TypeInt, value)
-	}
-	if _u.mutation.ToolACleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.ToolATable,
-			Columns: []string{comparison.ToolAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ToolAIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.ToolATable,
-			Columns: []string{comparison.ToolAColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.ToolBCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.ToolBTable,
-			Columns: []string{comparison.ToolBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ToolBIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.ToolBTable,
-			Columns: []string{comparison.ToolBColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.WinnerCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.WinnerTable,
-			Columns: []string{comparison.WinnerColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.WinnerIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   comparison.WinnerTable,
-			Columns: []string{comparison.WinnerColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	_node = &Comparison{config: _u.config}
 	_spec.Assign = _node.assignValues

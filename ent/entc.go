@@ -33,7 +33,8 @@ func main() {
 func generate(target string, storage *gen.Storage) {
 	check(entc.Generate("./schema", &gen.Config{
 		Target: target, Package: "palmares/ent", Storage: storage,
-		Features: []gen.Feature{gen.FeatureUpsert, gen.FeatureExecQuery},
+		Features:  []gen.Feature{gen.FeatureUpsert, gen.FeatureExecQuery},
+		Templates: []*gen.Template{gen.MustParse(gen.NewTemplate("conflict").ParseFiles("conflict.tmpl"))},
 	}))
 }
 

@@ -4,11 +4,9 @@ package ent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"palmares/ent/formerhandle"
 
-	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
@@ -106,133 +104,10 @@ func (_c *FormerHandleCreate) createSpec() (*FormerHandle, *sqlgraph.CreateSpec)
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.FormerHandle.Create().
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		Exec(ctx)
-func (_c *FormerHandleCreate) OnConflict(opts ...sql.ConflictOption) *FormerHandleUpsertOne {
+// OnConflict sets what happens to rows that exist.
+func (_c *FormerHandleCreate) OnConflict(opts ...sql.ConflictOption) *FormerHandleCreate {
 	_c.conflict = opts
-	return &FormerHandleUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.FormerHandle.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *FormerHandleCreate) OnConflictColumns(columns ...string) *FormerHandleUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &FormerHandleUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// FormerHandleUpsertOne is the builder for "upsert"-ing
-	//  one FormerHandle node.
-	FormerHandleUpsertOne struct {
-		create *FormerHandleCreate
-	}
-
-	// FormerHandleUpsert is the "OnConflict" setter.
-	FormerHandleUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.FormerHandle.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(formerhandle.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *FormerHandleUpsertOne) UpdateNewValues() *FormerHandleUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(formerhandle.FieldID)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.FormerHandle.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *FormerHandleUpsertOne) Ignore() *FormerHandleUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *FormerHandleUpsertOne) DoNothing() *FormerHandleUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the FormerHandleCreate.OnConflict
-// documentation for more info.
-func (u *FormerHandleUpsertOne) Update(set func(*FormerHandleUpsert)) *FormerHandleUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&FormerHandleUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// Exec executes the query.
-func (u *FormerHandleUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for FormerHandleCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *FormerHandleUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *FormerHandleUpsertOne) ID(ctx context.Context) (id string, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: FormerHandleUpsertOne.ID is not supported by MySQL driver. Use FormerHandleUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *FormerHandleUpsertOne) IDX(ctx context.Context) string {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
+	return _c
 }
 
 // FormerHandleCreateBulk is the builder for creating many FormerHandle entities in bulk.
@@ -320,111 +195,8 @@ func (_c *FormerHandleCreateBulk) ExecX(ctx context.Context) {
 	}
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.FormerHandle.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		Exec(ctx)
-func (_c *FormerHandleCreateBulk) OnConflict(opts ...sql.ConflictOption) *FormerHandleUpsertBulk {
+// OnConflict sets what happens to rows that exist.
+func (_c *FormerHandleCreateBulk) OnConflict(opts ...sql.ConflictOption) *FormerHandleCreateBulk {
 	_c.conflict = opts
-	return &FormerHandleUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.FormerHandle.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *FormerHandleCreateBulk) OnConflictColumns(columns ...string) *FormerHandleUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &FormerHandleUpsertBulk{
-		create: _c,
-	}
-}
-
-// FormerHandleUpsertBulk is the builder for "upsert"-ing
-// a bulk of FormerHandle nodes.
-type FormerHandleUpsertBulk struct {
-	create *FormerHandleCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.FormerHandle.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(formerhandle.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *FormerHandleUpsertBulk) UpdateNewValues() *FormerHandleUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(formerhandle.FieldID)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.FormerHandle.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *FormerHandleUpsertBulk) Ignore() *FormerHandleUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *FormerHandleUpsertBulk) DoNothing() *FormerHandleUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the FormerHandleCreateBulk.OnConflict
-// documentation for more info.
-func (u *FormerHandleUpsertBulk) Update(set func(*FormerHandleUpsert)) *FormerHandleUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&FormerHandleUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// Exec executes the query.
-func (u *FormerHandleUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the FormerHandleCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for FormerHandleCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *FormerHandleUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
+	return _c
 }

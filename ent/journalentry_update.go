@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"palmares/ent/journalentry"
 	"palmares/ent/predicate"
-	"palmares/ent/release"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -28,156 +27,9 @@ func (_u *JournalEntryUpdate) Where(ps ...predicate.JournalEntry) *JournalEntryU
 	return _u
 }
 
-// SetReleaseNumber sets the "release_number" field.
-func (_u *JournalEntryUpdate) SetReleaseNumber(v int) *JournalEntryUpdate {
-	_u.mutation.SetReleaseNumber(v)
-	return _u
-}
-
-// SetNillableReleaseNumber sets the "release_number" field if the given value is not nil.
-func (_u *JournalEntryUpdate) SetNillableReleaseNumber(v *int) *JournalEntryUpdate {
-	if v != nil {
-		_u.SetReleaseNumber(*v)
-	}
-	return _u
-}
-
-// SetKind sets the "kind" field.
-func (_u *JournalEntryUpdate) SetKind(v string) *JournalEntryUpdate {
-	_u.mutation.SetKind(v)
-	return _u
-}
-
-// SetNillableKind sets the "kind" field if the given value is not nil.
-func (_u *JournalEntryUpdate) SetNillableKind(v *string) *JournalEntryUpdate {
-	if v != nil {
-		_u.SetKind(*v)
-	}
-	return _u
-}
-
-// SetSlug sets the "slug" field.
-func (_u *JournalEntryUpdate) SetSlug(v string) *JournalEntryUpdate {
-	_u.mutation.SetSlug(v)
-	return _u
-}
-
-// SetNillableSlug sets the "slug" field if the given value is not nil.
-func (_u *JournalEntryUpdate) SetNillableSlug(v *string) *JournalEntryUpdate {
-	if v != nil {
-		_u.SetSlug(*v)
-	}
-	return _u
-}
-
-// SetEvent sets the "event" field.
-func (_u *JournalEntryUpdate) SetEvent(v string) *JournalEntryUpdate {
-	_u.mutation.SetEvent(v)
-	return _u
-}
-
-// SetNillableEvent sets the "event" field if the given value is not nil.
-func (_u *JournalEntryUpdate) SetNillableEvent(v *string) *JournalEntryUpdate {
-	if v != nil {
-		_u.SetEvent(*v)
-	}
-	return _u
-}
-
-// ClearEvent clears the value of the "event" field.
-func (_u *JournalEntryUpdate) ClearEvent() *JournalEntryUpdate {
-	_u.mutation.ClearEvent()
-	return _u
-}
-
-// SetCategory sets the "category" field.
-func (_u *JournalEntryUpdate) SetCategory(v string) *JournalEntryUpdate {
-	_u.mutation.SetCategory(v)
-	return _u
-}
-
-// SetNillableCategory sets the "category" field if the given value is not nil.
-func (_u *JournalEntryUpdate) SetNillableCategory(v *string) *JournalEntryUpdate {
-	if v != nil {
-		_u.SetCategory(*v)
-	}
-	return _u
-}
-
-// SetOtherCategory sets the "other_category" field.
-func (_u *JournalEntryUpdate) SetOtherCategory(v string) *JournalEntryUpdate {
-	_u.mutation.SetOtherCategory(v)
-	return _u
-}
-
-// SetNillableOtherCategory sets the "other_category" field if the given value is not nil.
-func (_u *JournalEntryUpdate) SetNillableOtherCategory(v *string) *JournalEntryUpdate {
-	if v != nil {
-		_u.SetOtherCategory(*v)
-	}
-	return _u
-}
-
-// SetBefore sets the "before" field.
-func (_u *JournalEntryUpdate) SetBefore(v string) *JournalEntryUpdate {
-	_u.mutation.SetBefore(v)
-	return _u
-}
-
-// SetNillableBefore sets the "before" field if the given value is not nil.
-func (_u *JournalEntryUpdate) SetNillableBefore(v *string) *JournalEntryUpdate {
-	if v != nil {
-		_u.SetBefore(*v)
-	}
-	return _u
-}
-
-// ClearBefore clears the value of the "before" field.
-func (_u *JournalEntryUpdate) ClearBefore() *JournalEntryUpdate {
-	_u.mutation.ClearBefore()
-	return _u
-}
-
-// SetAfter sets the "after" field.
-func (_u *JournalEntryUpdate) SetAfter(v string) *JournalEntryUpdate {
-	_u.mutation.SetAfter(v)
-	return _u
-}
-
-// SetNillableAfter sets the "after" field if the given value is not nil.
-func (_u *JournalEntryUpdate) SetNillableAfter(v *string) *JournalEntryUpdate {
-	if v != nil {
-		_u.SetAfter(*v)
-	}
-	return _u
-}
-
-// ClearAfter clears the value of the "after" field.
-func (_u *JournalEntryUpdate) ClearAfter() *JournalEntryUpdate {
-	_u.mutation.ClearAfter()
-	return _u
-}
-
-// SetReleaseID sets the "release" edge to the Release entity by ID.
-func (_u *JournalEntryUpdate) SetReleaseID(id int) *JournalEntryUpdate {
-	_u.mutation.SetReleaseID(id)
-	return _u
-}
-
-// SetRelease sets the "release" edge to the Release entity.
-func (_u *JournalEntryUpdate) SetRelease(v *Release) *JournalEntryUpdate {
-	return _u.SetReleaseID(v.ID)
-}
-
 // Mutation returns the JournalEntryMutation object of the builder.
 func (_u *JournalEntryUpdate) Mutation() *JournalEntryMutation {
 	return _u.mutation
-}
-
-// ClearRelease clears the "release" edge to the Release entity.
-func (_u *JournalEntryUpdate) ClearRelease() *JournalEntryUpdate {
-	_u.mutation.ClearRelease()
-	return _u
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -209,11 +61,6 @@ func (_u *JournalEntryUpdate) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *JournalEntryUpdate) check() error {
-	if v, ok := _u.mutation.Kind(); ok {
-		if err := journalentry.KindValidator(v); err != nil {
-			return &ValidationError{Name: "kind", err: fmt.Errorf(`ent: validator failed for field "JournalEntry.kind": %w`, err)}
-		}
-	}
 	if _u.mutation.ReleaseCleared() && len(_u.mutation.ReleaseIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "JournalEntry.release"`)
 	}
@@ -232,64 +79,14 @@ func (_u *JournalEntryUpdate) sqlSave(ctx context.Context) (_node int, err error
 			}
 		}
 	}
-	if value, ok := _u.mutation.Kind(); ok {
-		_spec.SetField(journalentry.FieldKind, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Slug(); ok {
-		_spec.SetField(journalentry.FieldSlug, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Event(); ok {
-		_spec.SetField(journalentry.FieldEvent, field.TypeString, value)
-	}
 	if _u.mutation.EventCleared() {
 		_spec.ClearField(journalentry.FieldEvent, field.TypeString)
-	}
-	if value, ok := _u.mutation.Category(); ok {
-		_spec.SetField(journalentry.FieldCategory, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.OtherCategory(); ok {
-		_spec.SetField(journalentry.FieldOtherCategory, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Before(); ok {
-		_spec.SetField(journalentry.FieldBefore, field.TypeString, value)
 	}
 	if _u.mutation.BeforeCleared() {
 		_spec.ClearField(journalentry.FieldBefore, field.TypeString)
 	}
-	if value, ok := _u.mutation.After(); ok {
-		_spec.SetField(journalentry.FieldAfter, field.TypeString, value)
-	}
 	if _u.mutation.AfterCleared() {
 		_spec.ClearField(journalentry.FieldAfter, field.TypeString)
-	}
-	if _u.mutation.ReleaseCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   journalentry.ReleaseTable,
-			Columns: []string{journalentry.ReleaseColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(release.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ReleaseIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   journalentry.ReleaseTable,
-			Columns: []string{journalentry.ReleaseColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(release.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -311,156 +108,9 @@ type JournalEntryUpdateOne struct {
 	mutation *JournalEntryMutation
 }
 
-// SetReleaseNumber sets the "release_number" field.
-func (_u *JournalEntryUpdateOne) SetReleaseNumber(v int) *JournalEntryUpdateOne {
-	_u.mutation.SetReleaseNumber(v)
-	return _u
-}
-
-// SetNillableReleaseNumber sets the "release_number" field if the given value is not nil.
-func (_u *JournalEntryUpdateOne) SetNillableReleaseNumber(v *int) *JournalEntryUpdateOne {
-	if v != nil {
-		_u.SetReleaseNumber(*v)
-	}
-	return _u
-}
-
-// SetKind sets the "kind" field.
-func (_u *JournalEntryUpdateOne) SetKind(v string) *JournalEntryUpdateOne {
-	_u.mutation.SetKind(v)
-	return _u
-}
-
-// SetNillableKind sets the "kind" field if the given value is not nil.
-func (_u *JournalEntryUpdateOne) SetNillableKind(v *string) *JournalEntryUpdateOne {
-	if v != nil {
-		_u.SetKind(*v)
-	}
-	return _u
-}
-
-// SetSlug sets the "slug" field.
-func (_u *JournalEntryUpdateOne) SetSlug(v string) *JournalEntryUpdateOne {
-	_u.mutation.SetSlug(v)
-	return _u
-}
-
-// SetNillableSlug sets the "slug" field if the given value is not nil.
-func (_u *JournalEntryUpdateOne) SetNillableSlug(v *string) *JournalEntryUpdateOne {
-	if v != nil {
-		_u.SetSlug(*v)
-	}
-	return _u
-}
-
-// SetEvent sets the "event" field.
-func (_u *JournalEntryUpdateOne) SetEvent(v string) *JournalEntryUpdateOne {
-	_u.mutation.SetEvent(v)
-	return _u
-}
-
-// SetNillableEvent sets the "event" field if the given value is not nil.
-func (_u *JournalEntryUpdateOne) SetNillableEvent(v *string) *JournalEntryUpdateOne {
-	if v != nil {
-		_u.SetEvent(*v)
-	}
-	return _u
-}
-
-// ClearEvent clears the value of the "event" field.
-func (_u *JournalEntryUpdateOne) ClearEvent() *JournalEntryUpdateOne {
-	_u.mutation.ClearEvent()
-	return _u
-}
-
-// SetCategory sets the "category" field.
-func (_u *JournalEntryUpdateOne) SetCategory(v string) *JournalEntryUpdateOne {
-	_u.mutation.SetCategory(v)
-	return _u
-}
-
-// SetNillableCategory sets the "category" field if the given value is not nil.
-func (_u *JournalEntryUpdateOne) SetNillableCategory(v *string) *JournalEntryUpdateOne {
-	if v != nil {
-		_u.SetCategory(*v)
-	}
-	return _u
-}
-
-// SetOtherCategory sets the "other_category" field.
-func (_u *JournalEntryUpdateOne) SetOtherCategory(v string) *JournalEntryUpdateOne {
-	_u.mutation.SetOtherCategory(v)
-	return _u
-}
-
-// SetNillableOtherCategory sets the "other_category" field if the given value is not nil.
-func (_u *JournalEntryUpdateOne) SetNillableOtherCategory(v *string) *JournalEntryUpdateOne {
-	if v != nil {
-		_u.SetOtherCategory(*v)
-	}
-	return _u
-}
-
-// SetBefore sets the "before" field.
-func (_u *JournalEntryUpdateOne) SetBefore(v string) *JournalEntryUpdateOne {
-	_u.mutation.SetBefore(v)
-	return _u
-}
-
-// SetNillableBefore sets the "before" field if the given value is not nil.
-func (_u *JournalEntryUpdateOne) SetNillableBefore(v *string) *JournalEntryUpdateOne {
-	if v != nil {
-		_u.SetBefore(*v)
-	}
-	return _u
-}
-
-// ClearBefore clears the value of the "before" field.
-func (_u *JournalEntryUpdateOne) ClearBefore() *JournalEntryUpdateOne {
-	_u.mutation.ClearBefore()
-	return _u
-}
-
-// SetAfter sets the "after" field.
-func (_u *JournalEntryUpdateOne) SetAfter(v string) *JournalEntryUpdateOne {
-	_u.mutation.SetAfter(v)
-	return _u
-}
-
-// SetNillableAfter sets the "after" field if the given value is not nil.
-func (_u *JournalEntryUpdateOne) SetNillableAfter(v *string) *JournalEntryUpdateOne {
-	if v != nil {
-		_u.SetAfter(*v)
-	}
-	return _u
-}
-
-// ClearAfter clears the value of the "after" field.
-func (_u *JournalEntryUpdateOne) ClearAfter() *JournalEntryUpdateOne {
-	_u.mutation.ClearAfter()
-	return _u
-}
-
-// SetReleaseID sets the "release" edge to the Release entity by ID.
-func (_u *JournalEntryUpdateOne) SetReleaseID(id int) *JournalEntryUpdateOne {
-	_u.mutation.SetReleaseID(id)
-	return _u
-}
-
-// SetRelease sets the "release" edge to the Release entity.
-func (_u *JournalEntryUpdateOne) SetRelease(v *Release) *JournalEntryUpdateOne {
-	return _u.SetReleaseID(v.ID)
-}
-
 // Mutation returns the JournalEntryMutation object of the builder.
 func (_u *JournalEntryUpdateOne) Mutation() *JournalEntryMutation {
 	return _u.mutation
-}
-
-// ClearRelease clears the "release" edge to the Release entity.
-func (_u *JournalEntryUpdateOne) ClearRelease() *JournalEntryUpdateOne {
-	_u.mutation.ClearRelease()
-	return _u
 }
 
 // Where appends a list predicates to the JournalEntryUpdate builder.
@@ -505,11 +155,6 @@ func (_u *JournalEntryUpdateOne) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *JournalEntryUpdateOne) check() error {
-	if v, ok := _u.mutation.Kind(); ok {
-		if err := journalentry.KindValidator(v); err != nil {
-			return &ValidationError{Name: "kind", err: fmt.Errorf(`ent: validator failed for field "JournalEntry.kind": %w`, err)}
-		}
-	}
 	if _u.mutation.ReleaseCleared() && len(_u.mutation.ReleaseIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "JournalEntry.release"`)
 	}
@@ -545,64 +190,14 @@ func (_u *JournalEntryUpdateOne) sqlSave(ctx context.Context) (_node *JournalEnt
 			}
 		}
 	}
-	if value, ok := _u.mutation.Kind(); ok {
-		_spec.SetField(journalentry.FieldKind, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Slug(); ok {
-		_spec.SetField(journalentry.FieldSlug, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Event(); ok {
-		_spec.SetField(journalentry.FieldEvent, field.TypeString, value)
-	}
 	if _u.mutation.EventCleared() {
 		_spec.ClearField(journalentry.FieldEvent, field.TypeString)
-	}
-	if value, ok := _u.mutation.Category(); ok {
-		_spec.SetField(journalentry.FieldCategory, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.OtherCategory(); ok {
-		_spec.SetField(journalentry.FieldOtherCategory, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Before(); ok {
-		_spec.SetField(journalentry.FieldBefore, field.TypeString, value)
 	}
 	if _u.mutation.BeforeCleared() {
 		_spec.ClearField(journalentry.FieldBefore, field.TypeString)
 	}
-	if value, ok := _u.mutation.After(); ok {
-		_spec.SetField(journalentry.FieldAfter, field.TypeString, value)
-	}
 	if _u.mutation.AfterCleared() {
 		_spec.ClearField(journalentry.FieldAfter, field.TypeString)
-	}
-	if _u.mutation.ReleaseCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   journalentry.ReleaseTable,
-			Columns: []string{journalentry.ReleaseColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(release.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ReleaseIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   journalentry.ReleaseTable,
-			Columns: []string{journalentry.ReleaseColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(release.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	_node = &JournalEntry{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -17,8 +17,8 @@ type Minute struct {
 	// ID of the ent.
 	// Minutes since 1970.
 	ID int `json:"id,omitempty"`
-	// Database checks by all servers. The column name predates them.
-	Requests int `json:"requests,omitempty"`
+	// Database checks by all servers.
+	Checks int `json:"checks,omitempty"`
 	// Failed database checks.
 	Failed       int `json:"failed,omitempty"`
 	selectValues sql.SelectValues
@@ -29,7 +29,7 @@ func (*Minute) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case minute.FieldID, minute.FieldRequests, minute.FieldFailed:
+		case minute.FieldID, minute.FieldChecks, minute.FieldFailed:
 			values[i] = new(sql.NullInt64)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -52,11 +52,11 @@ func (_m *Minute) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field id", value)
 			}
 			_m.ID = int(value.Int64)
-		case minute.FieldRequests:
+		case minute.FieldChecks:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
-				return fmt.Errorf("unexpected type %T for field requests", values[i])
+				return fmt.Errorf("unexpected type %T for field checks", values[i])
 			} else if value.Valid {
-				_m.Requests = int(value.Int64)
+				_m.Checks = int(value.Int64)
 			}
 		case minute.FieldFailed:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -100,8 +100,8 @@ func (_m *Minute) String() string {
 	var builder strings.Builder
 	builder.WriteString("Minute(")
 	builder.WriteString(fmt.Sprintf("id=%v, ", _m.ID))
-	builder.WriteString("requests=")
-	builder.WriteString(fmt.Sprintf("%v", _m.Requests))
+	builder.WriteString("checks=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Checks))
 	builder.WriteString(", ")
 	builder.WriteString("failed=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Failed))

@@ -21,9 +21,9 @@ type MinuteCreate struct {
 	conflict []sql.ConflictOption
 }
 
-// SetRequests sets the "requests" field.
-func (_c *MinuteCreate) SetRequests(v int) *MinuteCreate {
-	_c.mutation.SetRequests(v)
+// SetChecks sets the "checks" field.
+func (_c *MinuteCreate) SetChecks(v int) *MinuteCreate {
+	_c.mutation.SetChecks(v)
 	return _c
 }
 
@@ -73,8 +73,8 @@ func (_c *MinuteCreate) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_c *MinuteCreate) check() error {
-	if _, ok := _c.mutation.Requests(); !ok {
-		return &ValidationError{Name: "requests", err: errors.New(`ent: missing required field "Minute.requests"`)}
+	if _, ok := _c.mutation.Checks(); !ok {
+		return &ValidationError{Name: "checks", err: errors.New(`ent: missing required field "Minute.checks"`)}
 	}
 	if _, ok := _c.mutation.Failed(); !ok {
 		return &ValidationError{Name: "failed", err: errors.New(`ent: missing required field "Minute.failed"`)}
@@ -112,9 +112,9 @@ func (_c *MinuteCreate) createSpec() (*Minute, *sqlgraph.CreateSpec) {
 		_node.ID = id
 		_spec.ID.Value = id
 	}
-	if value, ok := _c.mutation.Requests(); ok {
-		_spec.SetField(minute.FieldRequests, field.TypeInt, value)
-		_node.Requests = value
+	if value, ok := _c.mutation.Checks(); ok {
+		_spec.SetField(minute.FieldChecks, field.TypeInt, value)
+		_node.Checks = value
 	}
 	if value, ok := _c.mutation.Failed(); ok {
 		_spec.SetField(minute.FieldFailed, field.TypeInt, value)
@@ -123,212 +123,10 @@ func (_c *MinuteCreate) createSpec() (*Minute, *sqlgraph.CreateSpec) {
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.Minute.Create().
-//		SetRequests(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.MinuteUpsert) {
-//			SetRequests(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *MinuteCreate) OnConflict(opts ...sql.ConflictOption) *MinuteUpsertOne {
+// OnConflict sets what happens to rows that exist.
+func (_c *MinuteCreate) OnConflict(opts ...sql.ConflictOption) *MinuteCreate {
 	_c.conflict = opts
-	return &MinuteUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.Minute.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *MinuteCreate) OnConflictColumns(columns ...string) *MinuteUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &MinuteUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// MinuteUpsertOne is the builder for "upsert"-ing
-	//  one Minute node.
-	MinuteUpsertOne struct {
-		create *MinuteCreate
-	}
-
-	// MinuteUpsert is the "OnConflict" setter.
-	MinuteUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetRequests sets the "requests" field.
-func (u *MinuteUpsert) SetRequests(v int) *MinuteUpsert {
-	u.Set(minute.FieldRequests, v)
-	return u
-}
-
-// UpdateRequests sets the "requests" field to the value that was provided on create.
-func (u *MinuteUpsert) UpdateRequests() *MinuteUpsert {
-	u.SetExcluded(minute.FieldRequests)
-	return u
-}
-
-// AddRequests adds v to the "requests" field.
-func (u *MinuteUpsert) AddRequests(v int) *MinuteUpsert {
-	u.Add(minute.FieldRequests, v)
-	return u
-}
-
-// SetFailed sets the "failed" field.
-func (u *MinuteUpsert) SetFailed(v int) *MinuteUpsert {
-	u.Set(minute.FieldFailed, v)
-	return u
-}
-
-// UpdateFailed sets the "failed" field to the value that was provided on create.
-func (u *MinuteUpsert) UpdateFailed() *MinuteUpsert {
-	u.SetExcluded(minute.FieldFailed)
-	return u
-}
-
-// AddFailed adds v to the "failed" field.
-func (u *MinuteUpsert) AddFailed(v int) *MinuteUpsert {
-	u.Add(minute.FieldFailed, v)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.Minute.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(minute.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *MinuteUpsertOne) UpdateNewValues() *MinuteUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(minute.FieldID)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.Minute.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *MinuteUpsertOne) Ignore() *MinuteUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *MinuteUpsertOne) DoNothing() *MinuteUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the MinuteCreate.OnConflict
-// documentation for more info.
-func (u *MinuteUpsertOne) Update(set func(*MinuteUpsert)) *MinuteUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&MinuteUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetRequests sets the "requests" field.
-func (u *MinuteUpsertOne) SetRequests(v int) *MinuteUpsertOne {
-	return u.Update(func(s *MinuteUpsert) {
-		s.SetRequests(v)
-	})
-}
-
-// AddRequests adds v to the "requests" field.
-func (u *MinuteUpsertOne) AddRequests(v int) *MinuteUpsertOne {
-	return u.Update(func(s *MinuteUpsert) {
-		s.AddRequests(v)
-	})
-}
-
-// UpdateRequests sets the "requests" field to the value that was provided on create.
-func (u *MinuteUpsertOne) UpdateRequests() *MinuteUpsertOne {
-	return u.Update(func(s *MinuteUpsert) {
-		s.UpdateRequests()
-	})
-}
-
-// SetFailed sets the "failed" field.
-func (u *MinuteUpsertOne) SetFailed(v int) *MinuteUpsertOne {
-	return u.Update(func(s *MinuteUpsert) {
-		s.SetFailed(v)
-	})
-}
-
-// AddFailed adds v to the "failed" field.
-func (u *MinuteUpsertOne) AddFailed(v int) *MinuteUpsertOne {
-	return u.Update(func(s *MinuteUpsert) {
-		s.AddFailed(v)
-	})
-}
-
-// UpdateFailed sets the "failed" field to the value that was provided on create.
-func (u *MinuteUpsertOne) UpdateFailed() *MinuteUpsertOne {
-	return u.Update(func(s *MinuteUpsert) {
-		s.UpdateFailed()
-	})
-}
-
-// Exec executes the query.
-func (u *MinuteUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for MinuteCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *MinuteUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *MinuteUpsertOne) ID(ctx context.Context) (id int, err error) {
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *MinuteUpsertOne) IDX(ctx context.Context) int {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
+	return _c
 }
 
 // MinuteCreateBulk is the builder for creating many Minute entities in bulk.
@@ -420,158 +218,8 @@ func (_c *MinuteCreateBulk) ExecX(ctx context.Context) {
 	}
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.Minute.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.MinuteUpsert) {
-//			SetRequests(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *MinuteCreateBulk) OnConflict(opts ...sql.ConflictOption) *MinuteUpsertBulk {
+// OnConflict sets what happens to rows that exist.
+func (_c *MinuteCreateBulk) OnConflict(opts ...sql.ConflictOption) *MinuteCreateBulk {
 	_c.conflict = opts
-	return &MinuteUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.Minute.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *MinuteCreateBulk) OnConflictColumns(columns ...string) *MinuteUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &MinuteUpsertBulk{
-		create: _c,
-	}
-}
-
-// MinuteUpsertBulk is the builder for "upsert"-ing
-// a bulk of Minute nodes.
-type MinuteUpsertBulk struct {
-	create *MinuteCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.Minute.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(minute.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *MinuteUpsertBulk) UpdateNewValues() *MinuteUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(minute.FieldID)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.Minute.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *MinuteUpsertBulk) Ignore() *MinuteUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *MinuteUpsertBulk) DoNothing() *MinuteUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the MinuteCreateBulk.OnConflict
-// documentation for more info.
-func (u *MinuteUpsertBulk) Update(set func(*MinuteUpsert)) *MinuteUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&MinuteUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetRequests sets the "requests" field.
-func (u *MinuteUpsertBulk) SetRequests(v int) *MinuteUpsertBulk {
-	return u.Update(func(s *MinuteUpsert) {
-		s.SetRequests(v)
-	})
-}
-
-// AddRequests adds v to the "requests" field.
-func (u *MinuteUpsertBulk) AddRequests(v int) *MinuteUpsertBulk {
-	return u.Update(func(s *MinuteUpsert) {
-		s.AddRequests(v)
-	})
-}
-
-// UpdateRequests sets the "requests" field to the value that was provided on create.
-func (u *MinuteUpsertBulk) UpdateRequests() *MinuteUpsertBulk {
-	return u.Update(func(s *MinuteUpsert) {
-		s.UpdateRequests()
-	})
-}
-
-// SetFailed sets the "failed" field.
-func (u *MinuteUpsertBulk) SetFailed(v int) *MinuteUpsertBulk {
-	return u.Update(func(s *MinuteUpsert) {
-		s.SetFailed(v)
-	})
-}
-
-// AddFailed adds v to the "failed" field.
-func (u *MinuteUpsertBulk) AddFailed(v int) *MinuteUpsertBulk {
-	return u.Update(func(s *MinuteUpsert) {
-		s.AddFailed(v)
-	})
-}
-
-// UpdateFailed sets the "failed" field to the value that was provided on create.
-func (u *MinuteUpsertBulk) UpdateFailed() *MinuteUpsertBulk {
-	return u.Update(func(s *MinuteUpsert) {
-		s.UpdateFailed()
-	})
-}
-
-// Exec executes the query.
-func (u *MinuteUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the MinuteCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for MinuteCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *MinuteUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
+	return _c
 }

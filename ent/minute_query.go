@@ -262,12 +262,12 @@ func (_q *MinuteQuery) Clone() *MinuteQuery {
 // Example:
 //
 //	var v []struct {
-//		Requests int `json:"requests,omitempty"`
+//		Checks int `json:"checks,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
 //	client.Minute.Query().
-//		GroupBy(minute.FieldRequests).
+//		GroupBy(minute.FieldChecks).
 //		Aggregate(ent.Count()).
 //		Scan(ctx, &v)
 func (_q *MinuteQuery) GroupBy(field string, fields ...string) *MinuteGroupBy {
@@ -285,11 +285,11 @@ func (_q *MinuteQuery) GroupBy(field string, fields ...string) *MinuteGroupBy {
 // Example:
 //
 //	var v []struct {
-//		Requests int `json:"requests,omitempty"`
+//		Checks int `json:"checks,omitempty"`
 //	}
 //
 //	client.Minute.Query().
-//		Select(minute.FieldRequests).
+//		Select(minute.FieldChecks).
 //		Scan(ctx, &v)
 func (_q *MinuteQuery) Select(fields ...string) *MinuteSelect {
 	_q.ctx.Fields = append(_q.ctx.Fields, fields...)

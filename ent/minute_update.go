@@ -27,24 +27,24 @@ func (_u *MinuteUpdate) Where(ps ...predicate.Minute) *MinuteUpdate {
 	return _u
 }
 
-// SetRequests sets the "requests" field.
-func (_u *MinuteUpdate) SetRequests(v int) *MinuteUpdate {
-	_u.mutation.ResetRequests()
-	_u.mutation.SetRequests(v)
+// SetChecks sets the "checks" field.
+func (_u *MinuteUpdate) SetChecks(v int) *MinuteUpdate {
+	_u.mutation.ResetChecks()
+	_u.mutation.SetChecks(v)
 	return _u
 }
 
-// SetNillableRequests sets the "requests" field if the given value is not nil.
-func (_u *MinuteUpdate) SetNillableRequests(v *int) *MinuteUpdate {
+// SetNillableChecks sets the "checks" field if the given value is not nil.
+func (_u *MinuteUpdate) SetNillableChecks(v *int) *MinuteUpdate {
 	if v != nil {
-		_u.SetRequests(*v)
+		_u.SetChecks(*v)
 	}
 	return _u
 }
 
-// AddRequests adds value to the "requests" field.
-func (_u *MinuteUpdate) AddRequests(v int) *MinuteUpdate {
-	_u.mutation.AddRequests(v)
+// AddChecks adds value to the "checks" field.
+func (_u *MinuteUpdate) AddChecks(v int) *MinuteUpdate {
+	_u.mutation.AddChecks(v)
 	return _u
 }
 
@@ -110,11 +110,11 @@ func (_u *MinuteUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			}
 		}
 	}
-	if value, ok := _u.mutation.Requests(); ok {
-		_spec.SetField(minute.FieldRequests, field.TypeInt, value)
+	if value, ok := _u.mutation.Checks(); ok {
+		_spec.SetField(minute.FieldChecks, field.TypeInt, value)
 	}
-	if value, ok := _u.mutation.AddedRequests(); ok {
-		_spec.AddField(minute.FieldRequests, field.TypeInt, value)
+	if value, ok := _u.mutation.AddedChecks(); ok {
+		_spec.AddField(minute.FieldChecks, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.Failed(); ok {
 		_spec.SetField(minute.FieldFailed, field.TypeInt, value)
@@ -142,24 +142,24 @@ type MinuteUpdateOne struct {
 	mutation *MinuteMutation
 }
 
-// SetRequests sets the "requests" field.
-func (_u *MinuteUpdateOne) SetRequests(v int) *MinuteUpdateOne {
-	_u.mutation.ResetRequests()
-	_u.mutation.SetRequests(v)
+// SetChecks sets the "checks" field.
+func (_u *MinuteUpdateOne) SetChecks(v int) *MinuteUpdateOne {
+	_u.mutation.ResetChecks()
+	_u.mutation.SetChecks(v)
 	return _u
 }
 
-// SetNillableRequests sets the "requests" field if the given value is not nil.
-func (_u *MinuteUpdateOne) SetNillableRequests(v *int) *MinuteUpdateOne {
+// SetNillableChecks sets the "checks" field if the given value is not nil.
+func (_u *MinuteUpdateOne) SetNillableChecks(v *int) *MinuteUpdateOne {
 	if v != nil {
-		_u.SetRequests(*v)
+		_u.SetChecks(*v)
 	}
 	return _u
 }
 
-// AddRequests adds value to the "requests" field.
-func (_u *MinuteUpdateOne) AddRequests(v int) *MinuteUpdateOne {
-	_u.mutation.AddRequests(v)
+// AddChecks adds value to the "checks" field.
+func (_u *MinuteUpdateOne) AddChecks(v int) *MinuteUpdateOne {
+	_u.mutation.AddChecks(v)
 	return _u
 }
 
@@ -255,11 +255,11 @@ func (_u *MinuteUpdateOne) sqlSave(ctx context.Context) (_node *Minute, err erro
 			}
 		}
 	}
-	if value, ok := _u.mutation.Requests(); ok {
-		_spec.SetField(minute.FieldRequests, field.TypeInt, value)
+	if value, ok := _u.mutation.Checks(); ok {
+		_spec.SetField(minute.FieldChecks, field.TypeInt, value)
 	}
-	if value, ok := _u.mutation.AddedRequests(); ok {
-		_spec.AddField(minute.FieldRequests, field.TypeInt, value)
+	if value, ok := _u.mutation.AddedChecks(); ok {
+		_spec.AddField(minute.FieldChecks, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.Failed(); ok {
 		_spec.SetField(minute.FieldFailed, field.TypeInt, value)

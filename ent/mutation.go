@@ -13051,8 +13051,8 @@ type MinuteMutation struct {
 	op            Op
 	typ           string
 	id            *int
-	requests      *int
-	addrequests   *int
+	checks        *int
+	addchecks     *int
 	failed        *int
 	addfailed     *int
 	clearedFields map[string]struct{}
@@ -13165,60 +13165,60 @@ func (m *MinuteMutation) IDs(ctx context.Context) ([]int, error) {
 	}
 }
 
-// SetRequests sets the "requests" field.
-func (m *MinuteMutation) SetRequests(i int) {
-	m.requests = &i
-	m.addrequests = nil
+// SetChecks sets the "checks" field.
+func (m *MinuteMutation) SetChecks(i int) {
+	m.checks = &i
+	m.addchecks = nil
 }
 
-// Requests returns the value of the "requests" field in the mutation.
-func (m *MinuteMutation) Requests() (r int, exists bool) {
-	v := m.requests
+// Checks returns the value of the "checks" field in the mutation.
+func (m *MinuteMutation) Checks() (r int, exists bool) {
+	v := m.checks
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// OldRequests returns the old "requests" field's value of the Minute entity.
+// OldChecks returns the old "checks" field's value of the Minute entity.
 // If the Minute object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *MinuteMutation) OldRequests(ctx context.Context) (v int, err error) {
+func (m *MinuteMutation) OldChecks(ctx context.Context) (v int, err error) {
 	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldRequests is only allowed on UpdateOne operations")
+		return v, errors.New("OldChecks is only allowed on UpdateOne operations")
 	}
 	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldRequests requires an ID field in the mutation")
+		return v, errors.New("OldChecks requires an ID field in the mutation")
 	}
 	oldValue, err := m.oldValue(ctx)
 	if err != nil {
-		return v, fmt.Errorf("querying old value for OldRequests: %w", err)
+		return v, fmt.Errorf("querying old value for OldChecks: %w", err)
 	}
-	return oldValue.Requests, nil
+	return oldValue.Checks, nil
 }
 
-// AddRequests adds i to the "requests" field.
-func (m *MinuteMutation) AddRequests(i int) {
-	if m.addrequests != nil {
-		*m.addrequests += i
+// AddChecks adds i to the "checks" field.
+func (m *MinuteMutation) AddChecks(i int) {
+	if m.addchecks != nil {
+		*m.addchecks += i
 	} else {
-		m.addrequests = &i
+		m.addchecks = &i
 	}
 }
 
-// AddedRequests returns the value that was added to the "requests" field in this mutation.
-func (m *MinuteMutation) AddedRequests() (r int, exists bool) {
-	v := m.addrequests
+// AddedChecks returns the value that was added to the "checks" field in this mutation.
+func (m *MinuteMutation) AddedChecks() (r int, exists bool) {
+	v := m.addchecks
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// ResetRequests resets all changes to the "requests" field.
-func (m *MinuteMutation) ResetRequests() {
-	m.requests = nil
-	m.addrequests = nil
+// ResetChecks resets all changes to the "checks" field.
+func (m *MinuteMutation) ResetChecks() {
+	m.checks = nil
+	m.addchecks = nil
 }
 
 // SetFailed sets the "failed" field.
@@ -13312,8 +13312,8 @@ func (m *MinuteMutation) Type() string {
 // AddedFields().
 func (m *MinuteMutation) Fields() []string {
 	fields := make([]string, 0, 2)
-	if m.requests != nil {
-		fields = append(fields, minute.FieldRequests)
+	if m.checks != nil {
+		fields = append(fields, minute.FieldChecks)
 	}
 	if m.failed != nil {
 		fields = append(fields, minute.FieldFailed)
@@ -13326,8 +13326,8 @@ func (m *MinuteMutation) Fields() []string {
 // schema.
 func (m *MinuteMutation) Field(name string) (ent.Value, bool) {
 	switch name {
-	case minute.FieldRequests:
-		return m.Requests()
+	case minute.FieldChecks:
+		return m.Checks()
 	case minute.FieldFailed:
 		return m.Failed()
 	}
@@ -13339,8 +13339,8 @@ func (m *MinuteMutation) Field(name string) (ent.Value, bool) {
 // database failed.
 func (m *MinuteMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
 	switch name {
-	case minute.FieldRequests:
-		return m.OldRequests(ctx)
+	case minute.FieldChecks:
+		return m.OldChecks(ctx)
 	case minute.FieldFailed:
 		return m.OldFailed(ctx)
 	}
@@ -13352,12 +13352,12 @@ func (m *MinuteMutation) OldField(ctx context.Context, name string) (ent.Value, 
 // type.
 func (m *MinuteMutation) SetField(name string, value ent.Value) error {
 	switch name {
-	case minute.FieldRequests:
+	case minute.FieldChecks:
 		v, ok := value.(int)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.SetRequests(v)
+		m.SetChecks(v)
 		return nil
 	case minute.FieldFailed:
 		v, ok := value.(int)
@@ -13374,8 +13374,8 @@ func (m *MinuteMutation) SetField(name string, value ent.Value) error {
 // this mutation.
 func (m *MinuteMutation) AddedFields() []string {
 	var fields []string
-	if m.addrequests != nil {
-		fields = append(fields, minute.FieldRequests)
+	if m.addchecks != nil {
+		fields = append(fields, minute.FieldChecks)
 	}
 	if m.addfailed != nil {
 		fields = append(fields, minute.FieldFailed)
@@ -13388,8 +13388,8 @@ func (m *MinuteMutation) AddedFields() []string {
 // was not set, or was not defined in the schema.
 func (m *MinuteMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
-	case minute.FieldRequests:
-		return m.AddedRequests()
+	case minute.FieldChecks:
+		return m.AddedChecks()
 	case minute.FieldFailed:
 		return m.AddedFailed()
 	}
@@ -13401,12 +13401,12 @@ func (m *MinuteMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *MinuteMutation) AddField(name string, value ent.Value) error {
 	switch name {
-	case minute.FieldRequests:
+	case minute.FieldChecks:
 		v, ok := value.(int)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.AddRequests(v)
+		m.AddChecks(v)
 		return nil
 	case minute.FieldFailed:
 		v, ok := value.(int)
@@ -13442,8 +13442,8 @@ func (m *MinuteMutation) ClearField(name string) error {
 // It returns an error if the field is not defined in the schema.
 func (m *MinuteMutation) ResetField(name string) error {
 	switch name {
-	case minute.FieldRequests:
-		m.ResetRequests()
+	case minute.FieldChecks:
+		m.ResetChecks()
 		return nil
 	case minute.FieldFailed:
 		m.ResetFailed()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
-	"palmares/ent/tool"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -25,104 +24,6 @@ type PriceChangeUpdate struct {
 // Where appends a list predicates to the PriceChangeUpdate builder.
 func (_u *PriceChangeUpdate) Where(ps ...predicate.PriceChange) *PriceChangeUpdate {
 	_u.mutation.Where(ps...)
-	return _u
-}
-
-// SetToolSlug sets the "tool_slug" field.
-func (_u *PriceChangeUpdate) SetToolSlug(v string) *PriceChangeUpdate {
-	_u.mutation.SetToolSlug(v)
-	return _u
-}
-
-// SetNillableToolSlug sets the "tool_slug" field if the given value is not nil.
-func (_u *PriceChangeUpdate) SetNillableToolSlug(v *string) *PriceChangeUpdate {
-	if v != nil {
-		_u.SetToolSlug(*v)
-	}
-	return _u
-}
-
-// SetChangedAt sets the "changed_at" field.
-func (_u *PriceChangeUpdate) SetChangedAt(v string) *PriceChangeUpdate {
-	_u.mutation.SetChangedAt(v)
-	return _u
-}
-
-// SetNillableChangedAt sets the "changed_at" field if the given value is not nil.
-func (_u *PriceChangeUpdate) SetNillableChangedAt(v *string) *PriceChangeUpdate {
-	if v != nil {
-		_u.SetChangedAt(*v)
-	}
-	return _u
-}
-
-// SetPricing sets the "pricing" field.
-func (_u *PriceChangeUpdate) SetPricing(v pricechange.Pricing) *PriceChangeUpdate {
-	_u.mutation.SetPricing(v)
-	return _u
-}
-
-// SetNillablePricing sets the "pricing" field if the given value is not nil.
-func (_u *PriceChangeUpdate) SetNillablePricing(v *pricechange.Pricing) *PriceChangeUpdate {
-	if v != nil {
-		_u.SetPricing(*v)
-	}
-	return _u
-}
-
-// SetPrice sets the "price" field.
-func (_u *PriceChangeUpdate) SetPrice(v string) *PriceChangeUpdate {
-	_u.mutation.SetPrice(v)
-	return _u
-}
-
-// SetNillablePrice sets the "price" field if the given value is not nil.
-func (_u *PriceChangeUpdate) SetNillablePrice(v *string) *PriceChangeUpdate {
-	if v != nil {
-		_u.SetPrice(*v)
-	}
-	return _u
-}
-
-// SetPreviousPricing sets the "previous_pricing" field.
-func (_u *PriceChangeUpdate) SetPreviousPricing(v pricechange.PreviousPricing) *PriceChangeUpdate {
-	_u.mutation.SetPreviousPricing(v)
-	return _u
-}
-
-// SetNillablePreviousPricing sets the "previous_pricing" field if the given value is not nil.
-func (_u *PriceChangeUpdate) SetNillablePreviousPricing(v *pricechange.PreviousPricing) *PriceChangeUpdate {
-	if v != nil {
-		_u.SetPreviousPricing(*v)
-	}
-	return _u
-}
-
-// SetPreviousPrice sets the "previous_price" field.
-func (_u *PriceChangeUpdate) SetPreviousPrice(v string) *PriceChangeUpdate {
-	_u.mutation.SetPreviousPrice(v)
-	return _u
-}
-
-// SetNillablePreviousPrice sets the "previous_price" field if the given value is not nil.
-func (_u *PriceChangeUpdate) SetNillablePreviousPrice(v *string) *PriceChangeUpdate {
-	if v != nil {
-		_u.SetPreviousPrice(*v)
-	}
-	return _u
-}
-
-// SetDigest sets the "digest" field.
-func (_u *PriceChangeUpdate) SetDigest(v string) *PriceChangeUpdate {
-	_u.mutation.SetDigest(v)
-	return _u
-}
-
-// SetNillableDigest sets the "digest" field if the given value is not nil.
-func (_u *PriceChangeUpdate) SetNillableDigest(v *string) *PriceChangeUpdate {
-	if v != nil {
-		_u.SetDigest(*v)
-	}
 	return _u
 }
 
@@ -147,26 +48,9 @@ func (_u *PriceChangeUpdate) AddSinceRelease(v int) *PriceChangeUpdate {
 	return _u
 }
 
-// SetToolID sets the "tool" edge to the Tool entity by ID.
-func (_u *PriceChangeUpdate) SetToolID(id string) *PriceChangeUpdate {
-	_u.mutation.SetToolID(id)
-	return _u
-}
-
-// SetTool sets the "tool" edge to the Tool entity.
-func (_u *PriceChangeUpdate) SetTool(v *Tool) *PriceChangeUpdate {
-	return _u.SetToolID(v.ID)
-}
-
 // Mutation returns the PriceChangeMutation object of the builder.
 func (_u *PriceChangeUpdate) Mutation() *PriceChangeMutation {
 	return _u.mutation
-}
-
-// ClearTool clears the "tool" edge to the Tool entity.
-func (_u *PriceChangeUpdate) ClearTool() *PriceChangeUpdate {
-	_u.mutation.ClearTool()
-	return _u
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -198,16 +82,6 @@ func (_u *PriceChangeUpdate) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *PriceChangeUpdate) check() error {
-	if v, ok := _u.mutation.Pricing(); ok {
-		if err := pricechange.PricingValidator(v); err != nil {
-			return &ValidationError{Name: "pricing", err: fmt.Errorf(`ent: validator failed for field "PriceChange.pricing": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.PreviousPricing(); ok {
-		if err := pricechange.PreviousPricingValidator(v); err != nil {
-			return &ValidationError{Name: "previous_pricing", err: fmt.Errorf(`ent: validator failed for field "PriceChange.previous_pricing": %w`, err)}
-		}
-	}
 	if _u.mutation.ToolCleared() && len(_u.mutation.ToolIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "PriceChange.tool"`)
 	}
@@ -226,58 +100,11 @@ func (_u *PriceChangeUpdate) sqlSave(ctx context.Context) (_node int, err error)
 			}
 		}
 	}
-	if value, ok := _u.mutation.ChangedAt(); ok {
-		_spec.SetField(pricechange.FieldChangedAt, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Pricing(); ok {
-		_spec.SetField(pricechange.FieldPricing, field.TypeEnum, value)
-	}
-	if value, ok := _u.mutation.Price(); ok {
-		_spec.SetField(pricechange.FieldPrice, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.PreviousPricing(); ok {
-		_spec.SetField(pricechange.FieldPreviousPricing, field.TypeEnum, value)
-	}
-	if value, ok := _u.mutation.PreviousPrice(); ok {
-		_spec.SetField(pricechange.FieldPreviousPrice, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Digest(); ok {
-		_spec.SetField(pricechange.FieldDigest, field.TypeString, value)
-	}
 	if value, ok := _u.mutation.SinceRelease(); ok {
 		_spec.SetField(pricechange.FieldSinceRelease, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.AddedSinceRelease(); ok {
 		_spec.AddField(pricechange.FieldSinceRelease, field.TypeInt, value)
-	}
-	if _u.mutation.ToolCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: true,
-			Table:   pricechange.ToolTable,
-			Columns: []string{pricechange.ToolColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ToolIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: true,
-			Table:   pricechange.ToolTable,
-			Columns: []string{pricechange.ToolColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -297,104 +124,6 @@ type PriceChangeUpdateOne struct {
 	fields   []string
 	hooks    []Hook
 	mutation *PriceChangeMutation
-}
-
-// SetToolSlug sets the "tool_slug" field.
-func (_u *PriceChangeUpdateOne) SetToolSlug(v string) *PriceChangeUpdateOne {
-	_u.mutation.SetToolSlug(v)
-	return _u
-}
-
-// SetNillableToolSlug sets the "tool_slug" field if the given value is not nil.
-func (_u *PriceChangeUpdateOne) SetNillableToolSlug(v *string) *PriceChangeUpdateOne {
-	if v != nil {
-		_u.SetToolSlug(*v)
-	}
-	return _u
-}
-
-// SetChangedAt sets the "changed_at" field.
-func (_u *PriceChangeUpdateOne) SetChangedAt(v string) *PriceChangeUpdateOne {
-	_u.mutation.SetChangedAt(v)
-	return _u
-}
-
-// SetNillableChangedAt sets the "changed_at" field if the given value is not nil.
-func (_u *PriceChangeUpdateOne) SetNillableChangedAt(v *string) *PriceChangeUpdateOne {
-	if v != nil {
-		_u.SetChangedAt(*v)
-	}
-	return _u
-}
-
-// SetPricing sets the "pricing" field.
-func (_u *PriceChangeUpdateOne) SetPricing(v pricechange.Pricing) *PriceChangeUpdateOne {
-	_u.mutation.SetPricing(v)
-	return _u
-}
-
-// SetNillablePricing sets the "pricing" field if the given value is not nil.
-func (_u *PriceChangeUpdateOne) SetNillablePricing(v *pricechange.Pricing) *PriceChangeUpdateOne {
-	if v != nil {
-		_u.SetPricing(*v)
-	}
-	return _u
-}
-
-// SetPrice sets the "price" field.
-func (_u *PriceChangeUpdateOne) SetPrice(v string) *PriceChangeUpdateOne {
-	_u.mutation.SetPrice(v)
-	return _u
-}
-
-// SetNillablePrice sets the "price" field if the given value is not nil.
-func (_u *PriceChangeUpdateOne) SetNillablePrice(v *string) *PriceChangeUpdateOne {
-	if v != nil {
-		_u.SetPrice(*v)
-	}
-	return _u
-}
-
-// SetPreviousPricing sets the "previous_pricing" field.
-func (_u *PriceChangeUpdateOne) SetPreviousPricing(v pricechange.PreviousPricing) *PriceChangeUpdateOne {
-	_u.mutation.SetPreviousPricing(v)
-	return _u
-}
-
-// SetNillablePreviousPricing sets the "previous_pricing" field if the given value is not nil.
-func (_u *PriceChangeUpdateOne) SetNillablePreviousPricing(v *pricechange.PreviousPricing) *PriceChangeUpdateOne {
-	if v != nil {
-		_u.SetPreviousPricing(*v)
-	}
-	return _u
-}
-
-// SetPreviousPrice sets the "previous_price" field.
-func (_u *PriceChangeUpdateOne) SetPreviousPrice(v string) *PriceChangeUpdateOne {
-	_u.mutation.SetPreviousPrice(v)
-	return _u
-}
-
-// SetNillablePreviousPrice sets the "previous_price" field if the given value is not nil.
-func (_u *PriceChangeUpdateOne) SetNillablePreviousPrice(v *string) *PriceChangeUpdateOne {
-	if v != nil {
-		_u.SetPreviousPrice(*v)
-	}
-	return _u
-}
-
-// SetDigest sets the "digest" field.
-func (_u *PriceChangeUpdateOne) SetDigest(v string) *PriceChangeUpdateOne {
-	_u.mutation.SetDigest(v)
-	return _u
-}
-
-// SetNillableDigest sets the "digest" field if the given value is not nil.
-func (_u *PriceChangeUpdateOne) SetNillableDigest(v *string) *PriceChangeUpdateOne {
-	if v != nil {
-		_u.SetDigest(*v)
-	}
-	return _u
 }
 
 // SetSinceRelease sets the "since_release" field.
@@ -418,26 +147,9 @@ func (_u *PriceChangeUpdateOne) AddSinceRelease(v int) *PriceChangeUpdateOne {
 	return _u
 }
 
-// SetToolID sets the "tool" edge to the Tool entity by ID.
-func (_u *PriceChangeUpdateOne) SetToolID(id string) *PriceChangeUpdateOne {
-	_u.mutation.SetToolID(id)
-	return _u
-}
-
-// SetTool sets the "tool" edge to the Tool entity.
-func (_u *PriceChangeUpdateOne) SetTool(v *Tool) *PriceChangeUpdateOne {
-	return _u.SetToolID(v.ID)
-}
-
 // Mutation returns the PriceChangeMutation object of the builder.
 func (_u *PriceChangeUpdateOne) Mutation() *PriceChangeMutation {
 	return _u.mutation
-}
-
-// ClearTool clears the "tool" edge to the Tool entity.
-func (_u *PriceChangeUpdateOne) ClearTool() *PriceChangeUpdateOne {
-	_u.mutation.ClearTool()
-	return _u
 }
 
 // Where appends a list predicates to the PriceChangeUpdate builder.
@@ -482,16 +194,6 @@ func (_u *PriceChangeUpdateOne) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *PriceChangeUpdateOne) check() error {
-	if v, ok := _u.mutation.Pricing(); ok {
-		if err := pricechange.PricingValidator(v); err != nil {
-			return &ValidationError{Name: "pricing", err: fmt.Errorf(`ent: validator failed for field "PriceChange.pricing": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.PreviousPricing(); ok {
-		if err := pricechange.PreviousPricingValidator(v); err != nil {
-			return &ValidationError{Name: "previous_pricing", err: fmt.Errorf(`ent: validator failed for field "PriceChange.previous_pricing": %w`, err)}
-		}
-	}
 	if _u.mutation.ToolCleared() && len(_u.mutation.ToolIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "PriceChange.tool"`)
 	}
@@ -527,58 +229,11 @@ func (_u *PriceChangeUpdateOne) sqlSave(ctx context.Context) (_node *PriceChange
 			}
 		}
 	}
-	if value, ok := _u.mutation.ChangedAt(); ok {
-		_spec.SetField(pricechange.FieldChangedAt, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Pricing(); ok {
-		_spec.SetField(pricechange.FieldPricing, field.TypeEnum, value)
-	}
-	if value, ok := _u.mutation.Price(); ok {
-		_spec.SetField(pricechange.FieldPrice, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.PreviousPricing(); ok {
-		_spec.SetField(pricechange.FieldPreviousPricing, field.TypeEnum, value)
-	}
-	if value, ok := _u.mutation.PreviousPrice(); ok {
-		_spec.SetField(pricechange.FieldPreviousPrice, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Digest(); ok {
-		_spec.SetField(pricechange.FieldDigest, field.TypeString, value)
-	}
 	if value, ok := _u.mutation.SinceRelease(); ok {
 		_spec.SetField(pricechange.FieldSinceRelease, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.AddedSinceRelease(); ok {
 		_spec.AddField(pricechange.FieldSinceRelease, field.TypeInt, value)
-	}
-	if _u.mutation.ToolCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: true,
-			Table:   pricechange.ToolTable,
-			Columns: []string{pricechange.ToolColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ToolIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: true,
-			Table:   pricechange.ToolTable,
-			Columns: []string{pricechange.ToolColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	_node = &PriceChange{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"palmares/ent/predicate"
 	"palmares/ent/section"
-	"palmares/ent/tool"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -25,69 +24,6 @@ type SectionUpdate struct {
 // Where appends a list predicates to the SectionUpdate builder.
 func (_u *SectionUpdate) Where(ps ...predicate.Section) *SectionUpdate {
 	_u.mutation.Where(ps...)
-	return _u
-}
-
-// SetToolSlug sets the "tool_slug" field.
-func (_u *SectionUpdate) SetToolSlug(v string) *SectionUpdate {
-	_u.mutation.SetToolSlug(v)
-	return _u
-}
-
-// SetNillableToolSlug sets the "tool_slug" field if the given value is not nil.
-func (_u *SectionUpdate) SetNillableToolSlug(v *string) *SectionUpdate {
-	if v != nil {
-		_u.SetToolSlug(*v)
-	}
-	return _u
-}
-
-// SetPosition sets the "position" field.
-func (_u *SectionUpdate) SetPosition(v int) *SectionUpdate {
-	_u.mutation.ResetPosition()
-	_u.mutation.SetPosition(v)
-	return _u
-}
-
-// SetNillablePosition sets the "position" field if the given value is not nil.
-func (_u *SectionUpdate) SetNillablePosition(v *int) *SectionUpdate {
-	if v != nil {
-		_u.SetPosition(*v)
-	}
-	return _u
-}
-
-// AddPosition adds value to the "position" field.
-func (_u *SectionUpdate) AddPosition(v int) *SectionUpdate {
-	_u.mutation.AddPosition(v)
-	return _u
-}
-
-// SetSection sets the "section" field.
-func (_u *SectionUpdate) SetSection(v string) *SectionUpdate {
-	_u.mutation.SetSection(v)
-	return _u
-}
-
-// SetNillableSection sets the "section" field if the given value is not nil.
-func (_u *SectionUpdate) SetNillableSection(v *string) *SectionUpdate {
-	if v != nil {
-		_u.SetSection(*v)
-	}
-	return _u
-}
-
-// SetText sets the "text" field.
-func (_u *SectionUpdate) SetText(v string) *SectionUpdate {
-	_u.mutation.SetText(v)
-	return _u
-}
-
-// SetNillableText sets the "text" field if the given value is not nil.
-func (_u *SectionUpdate) SetNillableText(v *string) *SectionUpdate {
-	if v != nil {
-		_u.SetText(*v)
-	}
 	return _u
 }
 
@@ -112,26 +48,9 @@ func (_u *SectionUpdate) AddSinceRelease(v int) *SectionUpdate {
 	return _u
 }
 
-// SetToolID sets the "tool" edge to the Tool entity by ID.
-func (_u *SectionUpdate) SetToolID(id string) *SectionUpdate {
-	_u.mutation.SetToolID(id)
-	return _u
-}
-
-// SetTool sets the "tool" edge to the Tool entity.
-func (_u *SectionUpdate) SetTool(v *Tool) *SectionUpdate {
-	return _u.SetToolID(v.ID)
-}
-
 // Mutation returns the SectionMutation object of the builder.
 func (_u *SectionUpdate) Mutation() *SectionMutation {
 	return _u.mutation
-}
-
-// ClearTool clears the "tool" edge to the Tool entity.
-func (_u *SectionUpdate) ClearTool() *SectionUpdate {
-	_u.mutation.ClearTool()
-	return _u
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -163,16 +82,6 @@ func (_u *SectionUpdate) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *SectionUpdate) check() error {
-	if v, ok := _u.mutation.Position(); ok {
-		if err := section.PositionValidator(v); err != nil {
-			return &ValidationError{Name: "position", err: fmt.Errorf(`ent: validator failed for field "Section.position": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.Section(); ok {
-		if err := section.SectionValidator(v); err != nil {
-			return &ValidationError{Name: "section", err: fmt.Errorf(`ent: validator failed for field "Section.section": %w`, err)}
-		}
-	}
 	if _u.mutation.ToolCleared() && len(_u.mutation.ToolIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "Section.tool"`)
 	}
@@ -191,52 +100,11 @@ func (_u *SectionUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			}
 		}
 	}
-	if value, ok := _u.mutation.Position(); ok {
-		_spec.SetField(section.FieldPosition, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.AddedPosition(); ok {
-		_spec.AddField(section.FieldPosition, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.Section(); ok {
-		_spec.SetField(section.FieldSection, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Text(); ok {
-		_spec.SetField(section.FieldText, field.TypeString, value)
-	}
 	if value, ok := _u.mutation.SinceRelease(); ok {
 		_spec.SetField(section.FieldSinceRelease, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.AddedSinceRelease(); ok {
 		_spec.AddField(section.FieldSinceRelease, field.TypeInt, value)
-	}
-	if _u.mutation.ToolCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: true,
-			Table:   section.ToolTable,
-			Columns: []string{section.ToolColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ToolIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: true,
-			Table:   section.ToolTable,
-			Columns: []string{section.ToolColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -256,69 +124,6 @@ type SectionUpdateOne struct {
 	fields   []string
 	hooks    []Hook
 	mutation *SectionMutation
-}
-
-// SetToolSlug sets the "tool_slug" field.
-func (_u *SectionUpdateOne) SetToolSlug(v string) *SectionUpdateOne {
-	_u.mutation.SetToolSlug(v)
-	return _u
-}
-
-// SetNillableToolSlug sets the "tool_slug" field if the given value is not nil.
-func (_u *SectionUpdateOne) SetNillableToolSlug(v *string) *SectionUpdateOne {
-	if v != nil {
-		_u.SetToolSlug(*v)
-	}
-	return _u
-}
-
-// SetPosition sets the "position" field.
-func (_u *SectionUpdateOne) SetPosition(v int) *SectionUpdateOne {
-	_u.mutation.ResetPosition()
-	_u.mutation.SetPosition(v)
-	return _u
-}
-
-// SetNillablePosition sets the "position" field if the given value is not nil.
-func (_u *SectionUpdateOne) SetNillablePosition(v *int) *SectionUpdateOne {
-	if v != nil {
-		_u.SetPosition(*v)
-	}
-	return _u
-}
-
-// AddPosition adds value to the "position" field.
-func (_u *SectionUpdateOne) AddPosition(v int) *SectionUpdateOne {
-	_u.mutation.AddPosition(v)
-	return _u
-}
-
-// SetSection sets the "section" field.
-func (_u *SectionUpdateOne) SetSection(v string) *SectionUpdateOne {
-	_u.mutation.SetSection(v)
-	return _u
-}
-
-// SetNillableSection sets the "section" field if the given value is not nil.
-func (_u *SectionUpdateOne) SetNillableSection(v *string) *SectionUpdateOne {
-	if v != nil {
-		_u.SetSection(*v)
-	}
-	return _u
-}
-
-// SetText sets the "text" field.
-func (_u *SectionUpdateOne) SetText(v string) *SectionUpdateOne {
-	_u.mutation.SetText(v)
-	return _u
-}
-
-// SetNillableText sets the "text" field if the given value is not nil.
-func (_u *SectionUpdateOne) SetNillableText(v *string) *SectionUpdateOne {
-	if v != nil {
-		_u.SetText(*v)
-	}
-	return _u
 }
 
 // SetSinceRelease sets the "since_release" field.
@@ -342,26 +147,9 @@ func (_u *SectionUpdateOne) AddSinceRelease(v int) *SectionUpdateOne {
 	return _u
 }
 
-// SetToolID sets the "tool" edge to the Tool entity by ID.
-func (_u *SectionUpdateOne) SetToolID(id string) *SectionUpdateOne {
-	_u.mutation.SetToolID(id)
-	return _u
-}
-
-// SetTool sets the "tool" edge to the Tool entity.
-func (_u *SectionUpdateOne) SetTool(v *Tool) *SectionUpdateOne {
-	return _u.SetToolID(v.ID)
-}
-
 // Mutation returns the SectionMutation object of the builder.
 func (_u *SectionUpdateOne) Mutation() *SectionMutation {
 	return _u.mutation
-}
-
-// ClearTool clears the "tool" edge to the Tool entity.
-func (_u *SectionUpdateOne) ClearTool() *SectionUpdateOne {
-	_u.mutation.ClearTool()
-	return _u
 }
 
 // Where appends a list predicates to the SectionUpdate builder.
@@ -406,16 +194,6 @@ func (_u *SectionUpdateOne) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *SectionUpdateOne) check() error {
-	if v, ok := _u.mutation.Position(); ok {
-		if err := section.PositionValidator(v); err != nil {
-			return &ValidationError{Name: "position", err: fmt.Errorf(`ent: validator failed for field "Section.position": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.Section(); ok {
-		if err := section.SectionValidator(v); err != nil {
-			return &ValidationError{Name: "section", err: fmt.Errorf(`ent: validator failed for field "Section.section": %w`, err)}
-		}
-	}
 	if _u.mutation.ToolCleared() && len(_u.mutation.ToolIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "Section.tool"`)
 	}
@@ -451,52 +229,11 @@ func (_u *SectionUpdateOne) sqlSave(ctx context.Context) (_node *Section, err er
 			}
 		}
 	}
-	if value, ok := _u.mutation.Position(); ok {
-		_spec.SetField(section.FieldPosition, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.AddedPosition(); ok {
-		_spec.AddField(section.FieldPosition, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.Section(); ok {
-		_spec.SetField(section.FieldSection, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Text(); ok {
-		_spec.SetField(section.FieldText, field.TypeString, value)
-	}
 	if value, ok := _u.mutation.SinceRelease(); ok {
 		_spec.SetField(section.FieldSinceRelease, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.AddedSinceRelease(); ok {
 		_spec.AddField(section.FieldSinceRelease, field.TypeInt, value)
-	}
-	if _u.mutation.ToolCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: true,
-			Table:   section.ToolTable,
-			Columns: []string{section.ToolColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.ToolIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: true,
-			Table:   section.ToolTable,
-			Columns: []string{section.ToolColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(tool.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	_node = &Section{config: _u.config}
 	_spec.Assign = _node.assignValues

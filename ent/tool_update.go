@@ -6,10 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"palmares/ent/category"
 	"palmares/ent/predicate"
-	"palmares/ent/pricechange"
-	"palmares/ent/section"
 	"palmares/ent/tool"
 
 	"entgo.io/ent/dialect/sql"
@@ -30,437 +27,6 @@ func (_u *ToolUpdate) Where(ps ...predicate.Tool) *ToolUpdate {
 	return _u
 }
 
-// SetName sets the "name" field.
-func (_u *ToolUpdate) SetName(v string) *ToolUpdate {
-	_u.mutation.SetName(v)
-	return _u
-}
-
-// SetNillableName sets the "name" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableName(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetName(*v)
-	}
-	return _u
-}
-
-// SetNameKey sets the "name_key" field.
-func (_u *ToolUpdate) SetNameKey(v string) *ToolUpdate {
-	_u.mutation.SetNameKey(v)
-	return _u
-}
-
-// SetNillableNameKey sets the "name_key" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableNameKey(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetNameKey(*v)
-	}
-	return _u
-}
-
-// SetCategorySlug sets the "category_slug" field.
-func (_u *ToolUpdate) SetCategorySlug(v string) *ToolUpdate {
-	_u.mutation.SetCategorySlug(v)
-	return _u
-}
-
-// SetNillableCategorySlug sets the "category_slug" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableCategorySlug(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetCategorySlug(*v)
-	}
-	return _u
-}
-
-// SetScore sets the "score" field.
-func (_u *ToolUpdate) SetScore(v float64) *ToolUpdate {
-	_u.mutation.ResetScore()
-	_u.mutation.SetScore(v)
-	return _u
-}
-
-// SetNillableScore sets the "score" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableScore(v *float64) *ToolUpdate {
-	if v != nil {
-		_u.SetScore(*v)
-	}
-	return _u
-}
-
-// AddScore adds value to the "score" field.
-func (_u *ToolUpdate) AddScore(v float64) *ToolUpdate {
-	_u.mutation.AddScore(v)
-	return _u
-}
-
-// ClearScore clears the value of the "score" field.
-func (_u *ToolUpdate) ClearScore() *ToolUpdate {
-	_u.mutation.ClearScore()
-	return _u
-}
-
-// SetDomain sets the "domain" field.
-func (_u *ToolUpdate) SetDomain(v string) *ToolUpdate {
-	_u.mutation.SetDomain(v)
-	return _u
-}
-
-// SetNillableDomain sets the "domain" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableDomain(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetDomain(*v)
-	}
-	return _u
-}
-
-// ClearDomain clears the value of the "domain" field.
-func (_u *ToolUpdate) ClearDomain() *ToolUpdate {
-	_u.mutation.ClearDomain()
-	return _u
-}
-
-// SetIcp sets the "icp" field.
-func (_u *ToolUpdate) SetIcp(v tool.Icp) *ToolUpdate {
-	_u.mutation.SetIcp(v)
-	return _u
-}
-
-// SetNillableIcp sets the "icp" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableIcp(v *tool.Icp) *ToolUpdate {
-	if v != nil {
-		_u.SetIcp(*v)
-	}
-	return _u
-}
-
-// ClearIcp clears the value of the "icp" field.
-func (_u *ToolUpdate) ClearIcp() *ToolUpdate {
-	_u.mutation.ClearIcp()
-	return _u
-}
-
-// SetPricing sets the "pricing" field.
-func (_u *ToolUpdate) SetPricing(v tool.Pricing) *ToolUpdate {
-	_u.mutation.SetPricing(v)
-	return _u
-}
-
-// SetNillablePricing sets the "pricing" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillablePricing(v *tool.Pricing) *ToolUpdate {
-	if v != nil {
-		_u.SetPricing(*v)
-	}
-	return _u
-}
-
-// ClearPricing clears the value of the "pricing" field.
-func (_u *ToolUpdate) ClearPricing() *ToolUpdate {
-	_u.mutation.ClearPricing()
-	return _u
-}
-
-// SetPrice sets the "price" field.
-func (_u *ToolUpdate) SetPrice(v string) *ToolUpdate {
-	_u.mutation.SetPrice(v)
-	return _u
-}
-
-// SetNillablePrice sets the "price" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillablePrice(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetPrice(*v)
-	}
-	return _u
-}
-
-// ClearPrice clears the value of the "price" field.
-func (_u *ToolUpdate) ClearPrice() *ToolUpdate {
-	_u.mutation.ClearPrice()
-	return _u
-}
-
-// SetPriceAmount sets the "price_amount" field.
-func (_u *ToolUpdate) SetPriceAmount(v float64) *ToolUpdate {
-	_u.mutation.ResetPriceAmount()
-	_u.mutation.SetPriceAmount(v)
-	return _u
-}
-
-// SetNillablePriceAmount sets the "price_amount" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillablePriceAmount(v *float64) *ToolUpdate {
-	if v != nil {
-		_u.SetPriceAmount(*v)
-	}
-	return _u
-}
-
-// AddPriceAmount adds value to the "price_amount" field.
-func (_u *ToolUpdate) AddPriceAmount(v float64) *ToolUpdate {
-	_u.mutation.AddPriceAmount(v)
-	return _u
-}
-
-// ClearPriceAmount clears the value of the "price_amount" field.
-func (_u *ToolUpdate) ClearPriceAmount() *ToolUpdate {
-	_u.mutation.ClearPriceAmount()
-	return _u
-}
-
-// SetPricePeriod sets the "price_period" field.
-func (_u *ToolUpdate) SetPricePeriod(v string) *ToolUpdate {
-	_u.mutation.SetPricePeriod(v)
-	return _u
-}
-
-// SetNillablePricePeriod sets the "price_period" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillablePricePeriod(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetPricePeriod(*v)
-	}
-	return _u
-}
-
-// ClearPricePeriod clears the value of the "price_period" field.
-func (_u *ToolUpdate) ClearPricePeriod() *ToolUpdate {
-	_u.mutation.ClearPricePeriod()
-	return _u
-}
-
-// SetVerifiability sets the "verifiability" field.
-func (_u *ToolUpdate) SetVerifiability(v float64) *ToolUpdate {
-	_u.mutation.ResetVerifiability()
-	_u.mutation.SetVerifiability(v)
-	return _u
-}
-
-// SetNillableVerifiability sets the "verifiability" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableVerifiability(v *float64) *ToolUpdate {
-	if v != nil {
-		_u.SetVerifiability(*v)
-	}
-	return _u
-}
-
-// AddVerifiability adds value to the "verifiability" field.
-func (_u *ToolUpdate) AddVerifiability(v float64) *ToolUpdate {
-	_u.mutation.AddVerifiability(v)
-	return _u
-}
-
-// ClearVerifiability clears the value of the "verifiability" field.
-func (_u *ToolUpdate) ClearVerifiability() *ToolUpdate {
-	_u.mutation.ClearVerifiability()
-	return _u
-}
-
-// SetObsolescence sets the "obsolescence" field.
-func (_u *ToolUpdate) SetObsolescence(v float64) *ToolUpdate {
-	_u.mutation.ResetObsolescence()
-	_u.mutation.SetObsolescence(v)
-	return _u
-}
-
-// SetNillableObsolescence sets the "obsolescence" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableObsolescence(v *float64) *ToolUpdate {
-	if v != nil {
-		_u.SetObsolescence(*v)
-	}
-	return _u
-}
-
-// AddObsolescence adds value to the "obsolescence" field.
-func (_u *ToolUpdate) AddObsolescence(v float64) *ToolUpdate {
-	_u.mutation.AddObsolescence(v)
-	return _u
-}
-
-// ClearObsolescence clears the value of the "obsolescence" field.
-func (_u *ToolUpdate) ClearObsolescence() *ToolUpdate {
-	_u.mutation.ClearObsolescence()
-	return _u
-}
-
-// SetTagline sets the "tagline" field.
-func (_u *ToolUpdate) SetTagline(v string) *ToolUpdate {
-	_u.mutation.SetTagline(v)
-	return _u
-}
-
-// SetNillableTagline sets the "tagline" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableTagline(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetTagline(*v)
-	}
-	return _u
-}
-
-// ClearTagline clears the value of the "tagline" field.
-func (_u *ToolUpdate) ClearTagline() *ToolUpdate {
-	_u.mutation.ClearTagline()
-	return _u
-}
-
-// SetCanonicalURL sets the "canonical_url" field.
-func (_u *ToolUpdate) SetCanonicalURL(v string) *ToolUpdate {
-	_u.mutation.SetCanonicalURL(v)
-	return _u
-}
-
-// SetNillableCanonicalURL sets the "canonical_url" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableCanonicalURL(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetCanonicalURL(*v)
-	}
-	return _u
-}
-
-// ClearCanonicalURL clears the value of the "canonical_url" field.
-func (_u *ToolUpdate) ClearCanonicalURL() *ToolUpdate {
-	_u.mutation.ClearCanonicalURL()
-	return _u
-}
-
-// SetAvisURL sets the "avis_url" field.
-func (_u *ToolUpdate) SetAvisURL(v string) *ToolUpdate {
-	_u.mutation.SetAvisURL(v)
-	return _u
-}
-
-// SetNillableAvisURL sets the "avis_url" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableAvisURL(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetAvisURL(*v)
-	}
-	return _u
-}
-
-// ClearAvisURL clears the value of the "avis_url" field.
-func (_u *ToolUpdate) ClearAvisURL() *ToolUpdate {
-	_u.mutation.ClearAvisURL()
-	return _u
-}
-
-// SetAlternativesURL sets the "alternatives_url" field.
-func (_u *ToolUpdate) SetAlternativesURL(v string) *ToolUpdate {
-	_u.mutation.SetAlternativesURL(v)
-	return _u
-}
-
-// SetNillableAlternativesURL sets the "alternatives_url" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableAlternativesURL(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetAlternativesURL(*v)
-	}
-	return _u
-}
-
-// ClearAlternativesURL clears the value of the "alternatives_url" field.
-func (_u *ToolUpdate) ClearAlternativesURL() *ToolUpdate {
-	_u.mutation.ClearAlternativesURL()
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *ToolUpdate) SetUpdatedAt(v string) *ToolUpdate {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableUpdatedAt(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
-// ClearUpdatedAt clears the value of the "updated_at" field.
-func (_u *ToolUpdate) ClearUpdatedAt() *ToolUpdate {
-	_u.mutation.ClearUpdatedAt()
-	return _u
-}
-
-// SetTier sets the "tier" field.
-func (_u *ToolUpdate) SetTier(v int) *ToolUpdate {
-	_u.mutation.ResetTier()
-	_u.mutation.SetTier(v)
-	return _u
-}
-
-// SetNillableTier sets the "tier" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableTier(v *int) *ToolUpdate {
-	if v != nil {
-		_u.SetTier(*v)
-	}
-	return _u
-}
-
-// AddTier adds value to the "tier" field.
-func (_u *ToolUpdate) AddTier(v int) *ToolUpdate {
-	_u.mutation.AddTier(v)
-	return _u
-}
-
-// ClearTier clears the value of the "tier" field.
-func (_u *ToolUpdate) ClearTier() *ToolUpdate {
-	_u.mutation.ClearTier()
-	return _u
-}
-
-// SetMainstream sets the "mainstream" field.
-func (_u *ToolUpdate) SetMainstream(v bool) *ToolUpdate {
-	_u.mutation.SetMainstream(v)
-	return _u
-}
-
-// SetNillableMainstream sets the "mainstream" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableMainstream(v *bool) *ToolUpdate {
-	if v != nil {
-		_u.SetMainstream(*v)
-	}
-	return _u
-}
-
-// SetSectionsHash sets the "sections_hash" field.
-func (_u *ToolUpdate) SetSectionsHash(v string) *ToolUpdate {
-	_u.mutation.SetSectionsHash(v)
-	return _u
-}
-
-// SetNillableSectionsHash sets the "sections_hash" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableSectionsHash(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetSectionsHash(*v)
-	}
-	return _u
-}
-
-// ClearSectionsHash clears the value of the "sections_hash" field.
-func (_u *ToolUpdate) ClearSectionsHash() *ToolUpdate {
-	_u.mutation.ClearSectionsHash()
-	return _u
-}
-
-// SetHistoryHash sets the "history_hash" field.
-func (_u *ToolUpdate) SetHistoryHash(v string) *ToolUpdate {
-	_u.mutation.SetHistoryHash(v)
-	return _u
-}
-
-// SetNillableHistoryHash sets the "history_hash" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableHistoryHash(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetHistoryHash(*v)
-	}
-	return _u
-}
-
-// ClearHistoryHash clears the value of the "history_hash" field.
-func (_u *ToolUpdate) ClearHistoryHash() *ToolUpdate {
-	_u.mutation.ClearHistoryHash()
-	return _u
-}
-
 // SetInEmbeddings sets the "in_embeddings" field.
 func (_u *ToolUpdate) SetInEmbeddings(v bool) *ToolUpdate {
 	_u.mutation.SetInEmbeddings(v)
@@ -471,80 +37,6 @@ func (_u *ToolUpdate) SetInEmbeddings(v bool) *ToolUpdate {
 func (_u *ToolUpdate) SetNillableInEmbeddings(v *bool) *ToolUpdate {
 	if v != nil {
 		_u.SetInEmbeddings(*v)
-	}
-	return _u
-}
-
-// SetRetiredReason sets the "retired_reason" field.
-func (_u *ToolUpdate) SetRetiredReason(v tool.RetiredReason) *ToolUpdate {
-	_u.mutation.SetRetiredReason(v)
-	return _u
-}
-
-// SetNillableRetiredReason sets the "retired_reason" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableRetiredReason(v *tool.RetiredReason) *ToolUpdate {
-	if v != nil {
-		_u.SetRetiredReason(*v)
-	}
-	return _u
-}
-
-// ClearRetiredReason clears the value of the "retired_reason" field.
-func (_u *ToolUpdate) ClearRetiredReason() *ToolUpdate {
-	_u.mutation.ClearRetiredReason()
-	return _u
-}
-
-// SetRetiredAt sets the "retired_at" field.
-func (_u *ToolUpdate) SetRetiredAt(v string) *ToolUpdate {
-	_u.mutation.SetRetiredAt(v)
-	return _u
-}
-
-// SetNillableRetiredAt sets the "retired_at" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableRetiredAt(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetRetiredAt(*v)
-	}
-	return _u
-}
-
-// ClearRetiredAt clears the value of the "retired_at" field.
-func (_u *ToolUpdate) ClearRetiredAt() *ToolUpdate {
-	_u.mutation.ClearRetiredAt()
-	return _u
-}
-
-// SetRetiredNote sets the "retired_note" field.
-func (_u *ToolUpdate) SetRetiredNote(v string) *ToolUpdate {
-	_u.mutation.SetRetiredNote(v)
-	return _u
-}
-
-// SetNillableRetiredNote sets the "retired_note" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableRetiredNote(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetRetiredNote(*v)
-	}
-	return _u
-}
-
-// ClearRetiredNote clears the value of the "retired_note" field.
-func (_u *ToolUpdate) ClearRetiredNote() *ToolUpdate {
-	_u.mutation.ClearRetiredNote()
-	return _u
-}
-
-// SetFingerprint sets the "fingerprint" field.
-func (_u *ToolUpdate) SetFingerprint(v string) *ToolUpdate {
-	_u.mutation.SetFingerprint(v)
-	return _u
-}
-
-// SetNillableFingerprint sets the "fingerprint" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableFingerprint(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetFingerprint(*v)
 	}
 	return _u
 }
@@ -570,98 +62,9 @@ func (_u *ToolUpdate) AddSinceRelease(v int) *ToolUpdate {
 	return _u
 }
 
-// SetCategoryID sets the "category" edge to the Category entity by ID.
-func (_u *ToolUpdate) SetCategoryID(id string) *ToolUpdate {
-	_u.mutation.SetCategoryID(id)
-	return _u
-}
-
-// SetCategory sets the "category" edge to the Category entity.
-func (_u *ToolUpdate) SetCategory(v *Category) *ToolUpdate {
-	return _u.SetCategoryID(v.ID)
-}
-
-// AddSectionIDs adds the "sections" edge to the Section entity by IDs.
-func (_u *ToolUpdate) AddSectionIDs(ids ...int) *ToolUpdate {
-	_u.mutation.AddSectionIDs(ids...)
-	return _u
-}
-
-// AddSections adds the "sections" edges to the Section entity.
-func (_u *ToolUpdate) AddSections(v ...*Section) *ToolUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddSectionIDs(ids...)
-}
-
-// AddPriceChangeIDs adds the "price_changes" edge to the PriceChange entity by IDs.
-func (_u *ToolUpdate) AddPriceChangeIDs(ids ...int) *ToolUpdate {
-	_u.mutation.AddPriceChangeIDs(ids...)
-	return _u
-}
-
-// AddPriceChanges adds the "price_changes" edges to the PriceChange entity.
-func (_u *ToolUpdate) AddPriceChanges(v ...*PriceChange) *ToolUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddPriceChangeIDs(ids...)
-}
-
 // Mutation returns the ToolMutation object of the builder.
 func (_u *ToolUpdate) Mutation() *ToolMutation {
 	return _u.mutation
-}
-
-// ClearCategory clears the "category" edge to the Category entity.
-func (_u *ToolUpdate) ClearCategory() *ToolUpdate {
-	_u.mutation.ClearCategory()
-	return _u
-}
-
-// ClearSections clears all "sections" edges to the Section entity.
-func (_u *ToolUpdate) ClearSections() *ToolUpdate {
-	_u.mutation.ClearSections()
-	return _u
-}
-
-// RemoveSectionIDs removes the "sections" edge to Section entities by IDs.
-func (_u *ToolUpdate) RemoveSectionIDs(ids ...int) *ToolUpdate {
-	_u.mutation.RemoveSectionIDs(ids...)
-	return _u
-}
-
-// RemoveSections removes "sections" edges to Section entities.
-func (_u *ToolUpdate) RemoveSections(v ...*Section) *ToolUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveSectionIDs(ids...)
-}
-
-// ClearPriceChanges clears all "price_changes" edges to the PriceChange entity.
-func (_u *ToolUpdate) ClearPriceChanges() *ToolUpdate {
-	_u.mutation.ClearPriceChanges()
-	return _u
-}
-
-// RemovePriceChangeIDs removes the "price_changes" edge to PriceChange entities by IDs.
-func (_u *ToolUpdate) RemovePriceChangeIDs(ids ...int) *ToolUpdate {
-	_u.mutation.RemovePriceChangeIDs(ids...)
-	return _u
-}
-
-// RemovePriceChanges removes "price_changes" edges to PriceChange entities.
-func (_u *ToolUpdate) RemovePriceChanges(v ...*PriceChange) *ToolUpdate {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemovePriceChangeIDs(ids...)
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -693,26 +96,6 @@ func (_u *ToolUpdate) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *ToolUpdate) check() error {
-	if v, ok := _u.mutation.Name(); ok {
-		if err := tool.NameValidator(v); err != nil {
-			return &ValidationError{Name: "name", err: fmt.Errorf(`ent: validator failed for field "Tool.name": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.Icp(); ok {
-		if err := tool.IcpValidator(v); err != nil {
-			return &ValidationError{Name: "icp", err: fmt.Errorf(`ent: validator failed for field "Tool.icp": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.Pricing(); ok {
-		if err := tool.PricingValidator(v); err != nil {
-			return &ValidationError{Name: "pricing", err: fmt.Errorf(`ent: validator failed for field "Tool.pricing": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.RetiredReason(); ok {
-		if err := tool.RetiredReasonValidator(v); err != nil {
-			return &ValidationError{Name: "retired_reason", err: fmt.Errorf(`ent: validator failed for field "Tool.retired_reason": %w`, err)}
-		}
-	}
 	if _u.mutation.CategoryCleared() && len(_u.mutation.CategoryIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "Tool.category"`)
 	}
@@ -731,104 +114,44 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			}
 		}
 	}
-	if value, ok := _u.mutation.Name(); ok {
-		_spec.SetField(tool.FieldName, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.NameKey(); ok {
-		_spec.SetField(tool.FieldNameKey, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Score(); ok {
-		_spec.SetField(tool.FieldScore, field.TypeFloat64, value)
-	}
-	if value, ok := _u.mutation.AddedScore(); ok {
-		_spec.AddField(tool.FieldScore, field.TypeFloat64, value)
-	}
 	if _u.mutation.ScoreCleared() {
 		_spec.ClearField(tool.FieldScore, field.TypeFloat64)
-	}
-	if value, ok := _u.mutation.Domain(); ok {
-		_spec.SetField(tool.FieldDomain, field.TypeString, value)
 	}
 	if _u.mutation.DomainCleared() {
 		_spec.ClearField(tool.FieldDomain, field.TypeString)
 	}
-	if value, ok := _u.mutation.Icp(); ok {
-		_spec.SetField(tool.FieldIcp, field.TypeEnum, value)
-	}
 	if _u.mutation.IcpCleared() {
 		_spec.ClearField(tool.FieldIcp, field.TypeEnum)
-	}
-	if value, ok := _u.mutation.Pricing(); ok {
-		_spec.SetField(tool.FieldPricing, field.TypeEnum, value)
 	}
 	if _u.mutation.PricingCleared() {
 		_spec.ClearField(tool.FieldPricing, field.TypeEnum)
 	}
-	if value, ok := _u.mutation.Price(); ok {
-		_spec.SetField(tool.FieldPrice, field.TypeString, value)
-	}
 	if _u.mutation.PriceCleared() {
 		_spec.ClearField(tool.FieldPrice, field.TypeString)
-	}
-	if value, ok := _u.mutation.PriceAmount(); ok {
-		_spec.SetField(tool.FieldPriceAmount, field.TypeFloat64, value)
-	}
-	if value, ok := _u.mutation.AddedPriceAmount(); ok {
-		_spec.AddField(tool.FieldPriceAmount, field.TypeFloat64, value)
 	}
 	if _u.mutation.PriceAmountCleared() {
 		_spec.ClearField(tool.FieldPriceAmount, field.TypeFloat64)
 	}
-	if value, ok := _u.mutation.PricePeriod(); ok {
-		_spec.SetField(tool.FieldPricePeriod, field.TypeString, value)
-	}
 	if _u.mutation.PricePeriodCleared() {
 		_spec.ClearField(tool.FieldPricePeriod, field.TypeString)
-	}
-	if value, ok := _u.mutation.Verifiability(); ok {
-		_spec.SetField(tool.FieldVerifiability, field.TypeFloat64, value)
-	}
-	if value, ok := _u.mutation.AddedVerifiability(); ok {
-		_spec.AddField(tool.FieldVerifiability, field.TypeFloat64, value)
 	}
 	if _u.mutation.VerifiabilityCleared() {
 		_spec.ClearField(tool.FieldVerifiability, field.TypeFloat64)
 	}
-	if value, ok := _u.mutation.Obsolescence(); ok {
-		_spec.SetField(tool.FieldObsolescence, field.TypeFloat64, value)
-	}
-	if value, ok := _u.mutation.AddedObsolescence(); ok {
-		_spec.AddField(tool.FieldObsolescence, field.TypeFloat64, value)
-	}
 	if _u.mutation.ObsolescenceCleared() {
 		_spec.ClearField(tool.FieldObsolescence, field.TypeFloat64)
-	}
-	if value, ok := _u.mutation.Tagline(); ok {
-		_spec.SetField(tool.FieldTagline, field.TypeString, value)
 	}
 	if _u.mutation.TaglineCleared() {
 		_spec.ClearField(tool.FieldTagline, field.TypeString)
 	}
-	if value, ok := _u.mutation.CanonicalURL(); ok {
-		_spec.SetField(tool.FieldCanonicalURL, field.TypeString, value)
-	}
 	if _u.mutation.CanonicalURLCleared() {
 		_spec.ClearField(tool.FieldCanonicalURL, field.TypeString)
-	}
-	if value, ok := _u.mutation.AvisURL(); ok {
-		_spec.SetField(tool.FieldAvisURL, field.TypeString, value)
 	}
 	if _u.mutation.AvisURLCleared() {
 		_spec.ClearField(tool.FieldAvisURL, field.TypeString)
 	}
-	if value, ok := _u.mutation.AlternativesURL(); ok {
-		_spec.SetField(tool.FieldAlternativesURL, field.TypeString, value)
-	}
 	if _u.mutation.AlternativesURLCleared() {
 		_spec.ClearField(tool.FieldAlternativesURL, field.TypeString)
-	}
-	if value, ok := _u.mutation.UpdatedAt(); ok {
-		_spec.SetField(tool.FieldUpdatedAt, field.TypeString, value)
 	}
 	if _u.mutation.UpdatedAtCleared() {
 		_spec.ClearField(tool.FieldUpdatedAt, field.TypeString)
@@ -839,26 +162,11 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.SourcesCleared() {
 		_spec.ClearField(tool.FieldSources, field.TypeJSON)
 	}
-	if value, ok := _u.mutation.Tier(); ok {
-		_spec.SetField(tool.FieldTier, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.AddedTier(); ok {
-		_spec.AddField(tool.FieldTier, field.TypeInt, value)
-	}
 	if _u.mutation.TierCleared() {
 		_spec.ClearField(tool.FieldTier, field.TypeInt)
 	}
-	if value, ok := _u.mutation.Mainstream(); ok {
-		_spec.SetField(tool.FieldMainstream, field.TypeBool, value)
-	}
-	if value, ok := _u.mutation.SectionsHash(); ok {
-		_spec.SetField(tool.FieldSectionsHash, field.TypeString, value)
-	}
 	if _u.mutation.SectionsHashCleared() {
 		_spec.ClearField(tool.FieldSectionsHash, field.TypeString)
-	}
-	if value, ok := _u.mutation.HistoryHash(); ok {
-		_spec.SetField(tool.FieldHistoryHash, field.TypeString, value)
 	}
 	if _u.mutation.HistoryHashCleared() {
 		_spec.ClearField(tool.FieldHistoryHash, field.TypeString)
@@ -866,151 +174,20 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.InEmbeddings(); ok {
 		_spec.SetField(tool.FieldInEmbeddings, field.TypeBool, value)
 	}
-	if value, ok := _u.mutation.RetiredReason(); ok {
-		_spec.SetField(tool.FieldRetiredReason, field.TypeEnum, value)
-	}
 	if _u.mutation.RetiredReasonCleared() {
 		_spec.ClearField(tool.FieldRetiredReason, field.TypeEnum)
-	}
-	if value, ok := _u.mutation.RetiredAt(); ok {
-		_spec.SetField(tool.FieldRetiredAt, field.TypeString, value)
 	}
 	if _u.mutation.RetiredAtCleared() {
 		_spec.ClearField(tool.FieldRetiredAt, field.TypeString)
 	}
-	if value, ok := _u.mutation.RetiredNote(); ok {
-		_spec.SetField(tool.FieldRetiredNote, field.TypeString, value)
-	}
 	if _u.mutation.RetiredNoteCleared() {
 		_spec.ClearField(tool.FieldRetiredNote, field.TypeString)
-	}
-	if value, ok := _u.mutation.Fingerprint(); ok {
-		_spec.SetField(tool.FieldFingerprint, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.SinceRelease(); ok {
 		_spec.SetField(tool.FieldSinceRelease, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.AddedSinceRelease(); ok {
 		_spec.AddField(tool.FieldSinceRelease, field.TypeInt, value)
-	}
-	if _u.mutation.CategoryCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   tool.CategoryTable,
-			Columns: []string{tool.CategoryColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(category.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.CategoryIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   tool.CategoryTable,
-			Columns: []string{tool.CategoryColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(category.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.SectionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.SectionsTable,
-			Columns: []string{tool.SectionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(section.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedSectionsIDs(); len(nodes) > 0 && !_u.mutation.SectionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.SectionsTable,
-			Columns: []string{tool.SectionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(section.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.SectionsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.SectionsTable,
-			Columns: []string{tool.SectionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(section.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.PriceChangesCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.PriceChangesTable,
-			Columns: []string{tool.PriceChangesColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(pricechange.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedPriceChangesIDs(); len(nodes) > 0 && !_u.mutation.PriceChangesCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.PriceChangesTable,
-			Columns: []string{tool.PriceChangesColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(pricechange.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.PriceChangesIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.PriceChangesTable,
-			Columns: []string{tool.PriceChangesColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(pricechange.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -1032,437 +209,6 @@ type ToolUpdateOne struct {
 	mutation *ToolMutation
 }
 
-// SetName sets the "name" field.
-func (_u *ToolUpdateOne) SetName(v string) *ToolUpdateOne {
-	_u.mutation.SetName(v)
-	return _u
-}
-
-// SetNillableName sets the "name" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableName(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetName(*v)
-	}
-	return _u
-}
-
-// SetNameKey sets the "name_key" field.
-func (_u *ToolUpdateOne) SetNameKey(v string) *ToolUpdateOne {
-	_u.mutation.SetNameKey(v)
-	return _u
-}
-
-// SetNillableNameKey sets the "name_key" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableNameKey(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetNameKey(*v)
-	}
-	return _u
-}
-
-// SetCategorySlug sets the "category_slug" field.
-func (_u *ToolUpdateOne) SetCategorySlug(v string) *ToolUpdateOne {
-	_u.mutation.SetCategorySlug(v)
-	return _u
-}
-
-// SetNillableCategorySlug sets the "category_slug" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableCategorySlug(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetCategorySlug(*v)
-	}
-	return _u
-}
-
-// SetScore sets the "score" field.
-func (_u *ToolUpdateOne) SetScore(v float64) *ToolUpdateOne {
-	_u.mutation.ResetScore()
-	_u.mutation.SetScore(v)
-	return _u
-}
-
-// SetNillableScore sets the "score" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableScore(v *float64) *ToolUpdateOne {
-	if v != nil {
-		_u.SetScore(*v)
-	}
-	return _u
-}
-
-// AddScore adds value to the "score" field.
-func (_u *ToolUpdateOne) AddScore(v float64) *ToolUpdateOne {
-	_u.mutation.AddScore(v)
-	return _u
-}
-
-// ClearScore clears the value of the "score" field.
-func (_u *ToolUpdateOne) ClearScore() *ToolUpdateOne {
-	_u.mutation.ClearScore()
-	return _u
-}
-
-// SetDomain sets the "domain" field.
-func (_u *ToolUpdateOne) SetDomain(v string) *ToolUpdateOne {
-	_u.mutation.SetDomain(v)
-	return _u
-}
-
-// SetNillableDomain sets the "domain" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableDomain(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetDomain(*v)
-	}
-	return _u
-}
-
-// ClearDomain clears the value of the "domain" field.
-func (_u *ToolUpdateOne) ClearDomain() *ToolUpdateOne {
-	_u.mutation.ClearDomain()
-	return _u
-}
-
-// SetIcp sets the "icp" field.
-func (_u *ToolUpdateOne) SetIcp(v tool.Icp) *ToolUpdateOne {
-	_u.mutation.SetIcp(v)
-	return _u
-}
-
-// SetNillableIcp sets the "icp" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableIcp(v *tool.Icp) *ToolUpdateOne {
-	if v != nil {
-		_u.SetIcp(*v)
-	}
-	return _u
-}
-
-// ClearIcp clears the value of the "icp" field.
-func (_u *ToolUpdateOne) ClearIcp() *ToolUpdateOne {
-	_u.mutation.ClearIcp()
-	return _u
-}
-
-// SetPricing sets the "pricing" field.
-func (_u *ToolUpdateOne) SetPricing(v tool.Pricing) *ToolUpdateOne {
-	_u.mutation.SetPricing(v)
-	return _u
-}
-
-// SetNillablePricing sets the "pricing" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillablePricing(v *tool.Pricing) *ToolUpdateOne {
-	if v != nil {
-		_u.SetPricing(*v)
-	}
-	return _u
-}
-
-// ClearPricing clears the value of the "pricing" field.
-func (_u *ToolUpdateOne) ClearPricing() *ToolUpdateOne {
-	_u.mutation.ClearPricing()
-	return _u
-}
-
-// SetPrice sets the "price" field.
-func (_u *ToolUpdateOne) SetPrice(v string) *ToolUpdateOne {
-	_u.mutation.SetPrice(v)
-	return _u
-}
-
-// SetNillablePrice sets the "price" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillablePrice(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetPrice(*v)
-	}
-	return _u
-}
-
-// ClearPrice clears the value of the "price" field.
-func (_u *ToolUpdateOne) ClearPrice() *ToolUpdateOne {
-	_u.mutation.ClearPrice()
-	return _u
-}
-
-// SetPriceAmount sets the "price_amount" field.
-func (_u *ToolUpdateOne) SetPriceAmount(v float64) *ToolUpdateOne {
-	_u.mutation.ResetPriceAmount()
-	_u.mutation.SetPriceAmount(v)
-	return _u
-}
-
-// SetNillablePriceAmount sets the "price_amount" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillablePriceAmount(v *float64) *ToolUpdateOne {
-	if v != nil {
-		_u.SetPriceAmount(*v)
-	}
-	return _u
-}
-
-// AddPriceAmount adds value to the "price_amount" field.
-func (_u *ToolUpdateOne) AddPriceAmount(v float64) *ToolUpdateOne {
-	_u.mutation.AddPriceAmount(v)
-	return _u
-}
-
-// ClearPriceAmount clears the value of the "price_amount" field.
-func (_u *ToolUpdateOne) ClearPriceAmount() *ToolUpdateOne {
-	_u.mutation.ClearPriceAmount()
-	return _u
-}
-
-// SetPricePeriod sets the "price_period" field.
-func (_u *ToolUpdateOne) SetPricePeriod(v string) *ToolUpdateOne {
-	_u.mutation.SetPricePeriod(v)
-	return _u
-}
-
-// SetNillablePricePeriod sets the "price_period" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillablePricePeriod(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetPricePeriod(*v)
-	}
-	return _u
-}
-
-// ClearPricePeriod clears the value of the "price_period" field.
-func (_u *ToolUpdateOne) ClearPricePeriod() *ToolUpdateOne {
-	_u.mutation.ClearPricePeriod()
-	return _u
-}
-
-// SetVerifiability sets the "verifiability" field.
-func (_u *ToolUpdateOne) SetVerifiability(v float64) *ToolUpdateOne {
-	_u.mutation.ResetVerifiability()
-	_u.mutation.SetVerifiability(v)
-	return _u
-}
-
-// SetNillableVerifiability sets the "verifiability" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableVerifiability(v *float64) *ToolUpdateOne {
-	if v != nil {
-		_u.SetVerifiability(*v)
-	}
-	return _u
-}
-
-// AddVerifiability adds value to the "verifiability" field.
-func (_u *ToolUpdateOne) AddVerifiability(v float64) *ToolUpdateOne {
-	_u.mutation.AddVerifiability(v)
-	return _u
-}
-
-// ClearVerifiability clears the value of the "verifiability" field.
-func (_u *ToolUpdateOne) ClearVerifiability() *ToolUpdateOne {
-	_u.mutation.ClearVerifiability()
-	return _u
-}
-
-// SetObsolescence sets the "obsolescence" field.
-func (_u *ToolUpdateOne) SetObsolescence(v float64) *ToolUpdateOne {
-	_u.mutation.ResetObsolescence()
-	_u.mutation.SetObsolescence(v)
-	return _u
-}
-
-// SetNillableObsolescence sets the "obsolescence" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableObsolescence(v *float64) *ToolUpdateOne {
-	if v != nil {
-		_u.SetObsolescence(*v)
-	}
-	return _u
-}
-
-// AddObsolescence adds value to the "obsolescence" field.
-func (_u *ToolUpdateOne) AddObsolescence(v float64) *ToolUpdateOne {
-	_u.mutation.AddObsolescence(v)
-	return _u
-}
-
-// ClearObsolescence clears the value of the "obsolescence" field.
-func (_u *ToolUpdateOne) ClearObsolescence() *ToolUpdateOne {
-	_u.mutation.ClearObsolescence()
-	return _u
-}
-
-// SetTagline sets the "tagline" field.
-func (_u *ToolUpdateOne) SetTagline(v string) *ToolUpdateOne {
-	_u.mutation.SetTagline(v)
-	return _u
-}
-
-// SetNillableTagline sets the "tagline" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableTagline(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetTagline(*v)
-	}
-	return _u
-}
-
-// ClearTagline clears the value of the "tagline" field.
-func (_u *ToolUpdateOne) ClearTagline() *ToolUpdateOne {
-	_u.mutation.ClearTagline()
-	return _u
-}
-
-// SetCanonicalURL sets the "canonical_url" field.
-func (_u *ToolUpdateOne) SetCanonicalURL(v string) *ToolUpdateOne {
-	_u.mutation.SetCanonicalURL(v)
-	return _u
-}
-
-// SetNillableCanonicalURL sets the "canonical_url" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableCanonicalURL(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetCanonicalURL(*v)
-	}
-	return _u
-}
-
-// ClearCanonicalURL clears the value of the "canonical_url" field.
-func (_u *ToolUpdateOne) ClearCanonicalURL() *ToolUpdateOne {
-	_u.mutation.ClearCanonicalURL()
-	return _u
-}
-
-// SetAvisURL sets the "avis_url" field.
-func (_u *ToolUpdateOne) SetAvisURL(v string) *ToolUpdateOne {
-	_u.mutation.SetAvisURL(v)
-	return _u
-}
-
-// SetNillableAvisURL sets the "avis_url" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableAvisURL(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetAvisURL(*v)
-	}
-	return _u
-}
-
-// ClearAvisURL clears the value of the "avis_url" field.
-func (_u *ToolUpdateOne) ClearAvisURL() *ToolUpdateOne {
-	_u.mutation.ClearAvisURL()
-	return _u
-}
-
-// SetAlternativesURL sets the "alternatives_url" field.
-func (_u *ToolUpdateOne) SetAlternativesURL(v string) *ToolUpdateOne {
-	_u.mutation.SetAlternativesURL(v)
-	return _u
-}
-
-// SetNillableAlternativesURL sets the "alternatives_url" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableAlternativesURL(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetAlternativesURL(*v)
-	}
-	return _u
-}
-
-// ClearAlternativesURL clears the value of the "alternatives_url" field.
-func (_u *ToolUpdateOne) ClearAlternativesURL() *ToolUpdateOne {
-	_u.mutation.ClearAlternativesURL()
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *ToolUpdateOne) SetUpdatedAt(v string) *ToolUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableUpdatedAt(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
-// ClearUpdatedAt clears the value of the "updated_at" field.
-func (_u *ToolUpdateOne) ClearUpdatedAt() *ToolUpdateOne {
-	_u.mutation.ClearUpdatedAt()
-	return _u
-}
-
-// SetTier sets the "tier" field.
-func (_u *ToolUpdateOne) SetTier(v int) *ToolUpdateOne {
-	_u.mutation.ResetTier()
-	_u.mutation.SetTier(v)
-	return _u
-}
-
-// SetNillableTier sets the "tier" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableTier(v *int) *ToolUpdateOne {
-	if v != nil {
-		_u.SetTier(*v)
-	}
-	return _u
-}
-
-// AddTier adds value to the "tier" field.
-func (_u *ToolUpdateOne) AddTier(v int) *ToolUpdateOne {
-	_u.mutation.AddTier(v)
-	return _u
-}
-
-// ClearTier clears the value of the "tier" field.
-func (_u *ToolUpdateOne) ClearTier() *ToolUpdateOne {
-	_u.mutation.ClearTier()
-	return _u
-}
-
-// SetMainstream sets the "mainstream" field.
-func (_u *ToolUpdateOne) SetMainstream(v bool) *ToolUpdateOne {
-	_u.mutation.SetMainstream(v)
-	return _u
-}
-
-// SetNillableMainstream sets the "mainstream" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableMainstream(v *bool) *ToolUpdateOne {
-	if v != nil {
-		_u.SetMainstream(*v)
-	}
-	return _u
-}
-
-// SetSectionsHash sets the "sections_hash" field.
-func (_u *ToolUpdateOne) SetSectionsHash(v string) *ToolUpdateOne {
-	_u.mutation.SetSectionsHash(v)
-	return _u
-}
-
-// SetNillableSectionsHash sets the "sections_hash" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableSectionsHash(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetSectionsHash(*v)
-	}
-	return _u
-}
-
-// ClearSectionsHash clears the value of the "sections_hash" field.
-func (_u *ToolUpdateOne) ClearSectionsHash() *ToolUpdateOne {
-	_u.mutation.ClearSectionsHash()
-	return _u
-}
-
-// SetHistoryHash sets the "history_hash" field.
-func (_u *ToolUpdateOne) SetHistoryHash(v string) *ToolUpdateOne {
-	_u.mutation.SetHistoryHash(v)
-	return _u
-}
-
-// SetNillableHistoryHash sets the "history_hash" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableHistoryHash(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetHistoryHash(*v)
-	}
-	return _u
-}
-
-// ClearHistoryHash clears the value of the "history_hash" field.
-func (_u *ToolUpdateOne) ClearHistoryHash() *ToolUpdateOne {
-	_u.mutation.ClearHistoryHash()
-	return _u
-}
-
 // SetInEmbeddings sets the "in_embeddings" field.
 func (_u *ToolUpdateOne) SetInEmbeddings(v bool) *ToolUpdateOne {
 	_u.mutation.SetInEmbeddings(v)
@@ -1473,80 +219,6 @@ func (_u *ToolUpdateOne) SetInEmbeddings(v bool) *ToolUpdateOne {
 func (_u *ToolUpdateOne) SetNillableInEmbeddings(v *bool) *ToolUpdateOne {
 	if v != nil {
 		_u.SetInEmbeddings(*v)
-	}
-	return _u
-}
-
-// SetRetiredReason sets the "retired_reason" field.
-func (_u *ToolUpdateOne) SetRetiredReason(v tool.RetiredReason) *ToolUpdateOne {
-	_u.mutation.SetRetiredReason(v)
-	return _u
-}
-
-// SetNillableRetiredReason sets the "retired_reason" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableRetiredReason(v *tool.RetiredReason) *ToolUpdateOne {
-	if v != nil {
-		_u.SetRetiredReason(*v)
-	}
-	return _u
-}
-
-// ClearRetiredReason clears the value of the "retired_reason" field.
-func (_u *ToolUpdateOne) ClearRetiredReason() *ToolUpdateOne {
-	_u.mutation.ClearRetiredReason()
-	return _u
-}
-
-// SetRetiredAt sets the "retired_at" field.
-func (_u *ToolUpdateOne) SetRetiredAt(v string) *ToolUpdateOne {
-	_u.mutation.SetRetiredAt(v)
-	return _u
-}
-
-// SetNillableRetiredAt sets the "retired_at" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableRetiredAt(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetRetiredAt(*v)
-	}
-	return _u
-}
-
-// ClearRetiredAt clears the value of the "retired_at" field.
-func (_u *ToolUpdateOne) ClearRetiredAt() *ToolUpdateOne {
-	_u.mutation.ClearRetiredAt()
-	return _u
-}
-
-// SetRetiredNote sets the "retired_note" field.
-func (_u *ToolUpdateOne) SetRetiredNote(v string) *ToolUpdateOne {
-	_u.mutation.SetRetiredNote(v)
-	return _u
-}
-
-// SetNillableRetiredNote sets the "retired_note" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableRetiredNote(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetRetiredNote(*v)
-	}
-	return _u
-}
-
-// ClearRetiredNote clears the value of the "retired_note" field.
-func (_u *ToolUpdateOne) ClearRetiredNote() *ToolUpdateOne {
-	_u.mutation.ClearRetiredNote()
-	return _u
-}
-
-// SetFingerprint sets the "fingerprint" field.
-func (_u *ToolUpdateOne) SetFingerprint(v string) *ToolUpdateOne {
-	_u.mutation.SetFingerprint(v)
-	return _u
-}
-
-// SetNillableFingerprint sets the "fingerprint" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableFingerprint(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetFingerprint(*v)
 	}
 	return _u
 }
@@ -1572,98 +244,9 @@ func (_u *ToolUpdateOne) AddSinceRelease(v int) *ToolUpdateOne {
 	return _u
 }
 
-// SetCategoryID sets the "category" edge to the Category entity by ID.
-func (_u *ToolUpdateOne) SetCategoryID(id string) *ToolUpdateOne {
-	_u.mutation.SetCategoryID(id)
-	return _u
-}
-
-// SetCategory sets the "category" edge to the Category entity.
-func (_u *ToolUpdateOne) SetCategory(v *Category) *ToolUpdateOne {
-	return _u.SetCategoryID(v.ID)
-}
-
-// AddSectionIDs adds the "sections" edge to the Section entity by IDs.
-func (_u *ToolUpdateOne) AddSectionIDs(ids ...int) *ToolUpdateOne {
-	_u.mutation.AddSectionIDs(ids...)
-	return _u
-}
-
-// AddSections adds the "sections" edges to the Section entity.
-func (_u *ToolUpdateOne) AddSections(v ...*Section) *ToolUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddSectionIDs(ids...)
-}
-
-// AddPriceChangeIDs adds the "price_changes" edge to the PriceChange entity by IDs.
-func (_u *ToolUpdateOne) AddPriceChangeIDs(ids ...int) *ToolUpdateOne {
-	_u.mutation.AddPriceChangeIDs(ids...)
-	return _u
-}
-
-// AddPriceChanges adds the "price_changes" edges to the PriceChange entity.
-func (_u *ToolUpdateOne) AddPriceChanges(v ...*PriceChange) *ToolUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.AddPriceChangeIDs(ids...)
-}
-
 // Mutation returns the ToolMutation object of the builder.
 func (_u *ToolUpdateOne) Mutation() *ToolMutation {
 	return _u.mutation
-}
-
-// ClearCategory clears the "category" edge to the Category entity.
-func (_u *ToolUpdateOne) ClearCategory() *ToolUpdateOne {
-	_u.mutation.ClearCategory()
-	return _u
-}
-
-// ClearSections clears all "sections" edges to the Section entity.
-func (_u *ToolUpdateOne) ClearSections() *ToolUpdateOne {
-	_u.mutation.ClearSections()
-	return _u
-}
-
-// RemoveSectionIDs removes the "sections" edge to Section entities by IDs.
-func (_u *ToolUpdateOne) RemoveSectionIDs(ids ...int) *ToolUpdateOne {
-	_u.mutation.RemoveSectionIDs(ids...)
-	return _u
-}
-
-// RemoveSections removes "sections" edges to Section entities.
-func (_u *ToolUpdateOne) RemoveSections(v ...*Section) *ToolUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemoveSectionIDs(ids...)
-}
-
-// ClearPriceChanges clears all "price_changes" edges to the PriceChange entity.
-func (_u *ToolUpdateOne) ClearPriceChanges() *ToolUpdateOne {
-	_u.mutation.ClearPriceChanges()
-	return _u
-}
-
-// RemovePriceChangeIDs removes the "price_changes" edge to PriceChange entities by IDs.
-func (_u *ToolUpdateOne) RemovePriceChangeIDs(ids ...int) *ToolUpdateOne {
-	_u.mutation.RemovePriceChangeIDs(ids...)
-	return _u
-}
-
-// RemovePriceChanges removes "price_changes" edges to PriceChange entities.
-func (_u *ToolUpdateOne) RemovePriceChanges(v ...*PriceChange) *ToolUpdateOne {
-	ids := make([]int, len(v))
-	for i := range v {
-		ids[i] = v[i].ID
-	}
-	return _u.RemovePriceChangeIDs(ids...)
 }
 
 // Where appends a list predicates to the ToolUpdate builder.
@@ -1708,26 +291,6 @@ func (_u *ToolUpdateOne) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *ToolUpdateOne) check() error {
-	if v, ok := _u.mutation.Name(); ok {
-		if err := tool.NameValidator(v); err != nil {
-			return &ValidationError{Name: "name", err: fmt.Errorf(`ent: validator failed for field "Tool.name": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.Icp(); ok {
-		if err := tool.IcpValidator(v); err != nil {
-			return &ValidationError{Name: "icp", err: fmt.Errorf(`ent: validator failed for field "Tool.icp": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.Pricing(); ok {
-		if err := tool.PricingValidator(v); err != nil {
-			return &ValidationError{Name: "pricing", err: fmt.Errorf(`ent: validator failed for field "Tool.pricing": %w`, err)}
-		}
-	}
-	if v, ok := _u.mutation.RetiredReason(); ok {
-		if err := tool.RetiredReasonValidator(v); err != nil {
-			return &ValidationError{Name: "retired_reason", err: fmt.Errorf(`ent: validator failed for field "Tool.retired_reason": %w`, err)}
-		}
-	}
 	if _u.mutation.CategoryCleared() && len(_u.mutation.CategoryIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "Tool.category"`)
 	}
@@ -1763,104 +326,44 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 			}
 		}
 	}
-	if value, ok := _u.mutation.Name(); ok {
-		_spec.SetField(tool.FieldName, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.NameKey(); ok {
-		_spec.SetField(tool.FieldNameKey, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.Score(); ok {
-		_spec.SetField(tool.FieldScore, field.TypeFloat64, value)
-	}
-	if value, ok := _u.mutation.AddedScore(); ok {
-		_spec.AddField(tool.FieldScore, field.TypeFloat64, value)
-	}
 	if _u.mutation.ScoreCleared() {
 		_spec.ClearField(tool.FieldScore, field.TypeFloat64)
-	}
-	if value, ok := _u.mutation.Domain(); ok {
-		_spec.SetField(tool.FieldDomain, field.TypeString, value)
 	}
 	if _u.mutation.DomainCleared() {
 		_spec.ClearField(tool.FieldDomain, field.TypeString)
 	}
-	if value, ok := _u.mutation.Icp(); ok {
-		_spec.SetField(tool.FieldIcp, field.TypeEnum, value)
-	}
 	if _u.mutation.IcpCleared() {
 		_spec.ClearField(tool.FieldIcp, field.TypeEnum)
-	}
-	if value, ok := _u.mutation.Pricing(); ok {
-		_spec.SetField(tool.FieldPricing, field.TypeEnum, value)
 	}
 	if _u.mutation.PricingCleared() {
 		_spec.ClearField(tool.FieldPricing, field.TypeEnum)
 	}
-	if value, ok := _u.mutation.Price(); ok {
-		_spec.SetField(tool.FieldPrice, field.TypeString, value)
-	}
 	if _u.mutation.PriceCleared() {
 		_spec.ClearField(tool.FieldPrice, field.TypeString)
-	}
-	if value, ok := _u.mutation.PriceAmount(); ok {
-		_spec.SetField(tool.FieldPriceAmount, field.TypeFloat64, value)
-	}
-	if value, ok := _u.mutation.AddedPriceAmount(); ok {
-		_spec.AddField(tool.FieldPriceAmount, field.TypeFloat64, value)
 	}
 	if _u.mutation.PriceAmountCleared() {
 		_spec.ClearField(tool.FieldPriceAmount, field.TypeFloat64)
 	}
-	if value, ok := _u.mutation.PricePeriod(); ok {
-		_spec.SetField(tool.FieldPricePeriod, field.TypeString, value)
-	}
 	if _u.mutation.PricePeriodCleared() {
 		_spec.ClearField(tool.FieldPricePeriod, field.TypeString)
-	}
-	if value, ok := _u.mutation.Verifiability(); ok {
-		_spec.SetField(tool.FieldVerifiability, field.TypeFloat64, value)
-	}
-	if value, ok := _u.mutation.AddedVerifiability(); ok {
-		_spec.AddField(tool.FieldVerifiability, field.TypeFloat64, value)
 	}
 	if _u.mutation.VerifiabilityCleared() {
 		_spec.ClearField(tool.FieldVerifiability, field.TypeFloat64)
 	}
-	if value, ok := _u.mutation.Obsolescence(); ok {
-		_spec.SetField(tool.FieldObsolescence, field.TypeFloat64, value)
-	}
-	if value, ok := _u.mutation.AddedObsolescence(); ok {
-		_spec.AddField(tool.FieldObsolescence, field.TypeFloat64, value)
-	}
 	if _u.mutation.ObsolescenceCleared() {
 		_spec.ClearField(tool.FieldObsolescence, field.TypeFloat64)
-	}
-	if value, ok := _u.mutation.Tagline(); ok {
-		_spec.SetField(tool.FieldTagline, field.TypeString, value)
 	}
 	if _u.mutation.TaglineCleared() {
 		_spec.ClearField(tool.FieldTagline, field.TypeString)
 	}
-	if value, ok := _u.mutation.CanonicalURL(); ok {
-		_spec.SetField(tool.FieldCanonicalURL, field.TypeString, value)
-	}
 	if _u.mutation.CanonicalURLCleared() {
 		_spec.ClearField(tool.FieldCanonicalURL, field.TypeString)
-	}
-	if value, ok := _u.mutation.AvisURL(); ok {
-		_spec.SetField(tool.FieldAvisURL, field.TypeString, value)
 	}
 	if _u.mutation.AvisURLCleared() {
 		_spec.ClearField(tool.FieldAvisURL, field.TypeString)
 	}
-	if value, ok := _u.mutation.AlternativesURL(); ok {
-		_spec.SetField(tool.FieldAlternativesURL, field.TypeString, value)
-	}
 	if _u.mutation.AlternativesURLCleared() {
 		_spec.ClearField(tool.FieldAlternativesURL, field.TypeString)
-	}
-	if value, ok := _u.mutation.UpdatedAt(); ok {
-		_spec.SetField(tool.FieldUpdatedAt, field.TypeString, value)
 	}
 	if _u.mutation.UpdatedAtCleared() {
 		_spec.ClearField(tool.FieldUpdatedAt, field.TypeString)
@@ -1871,26 +374,11 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 	if _u.mutation.SourcesCleared() {
 		_spec.ClearField(tool.FieldSources, field.TypeJSON)
 	}
-	if value, ok := _u.mutation.Tier(); ok {
-		_spec.SetField(tool.FieldTier, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.AddedTier(); ok {
-		_spec.AddField(tool.FieldTier, field.TypeInt, value)
-	}
 	if _u.mutation.TierCleared() {
 		_spec.ClearField(tool.FieldTier, field.TypeInt)
 	}
-	if value, ok := _u.mutation.Mainstream(); ok {
-		_spec.SetField(tool.FieldMainstream, field.TypeBool, value)
-	}
-	if value, ok := _u.mutation.SectionsHash(); ok {
-		_spec.SetField(tool.FieldSectionsHash, field.TypeString, value)
-	}
 	if _u.mutation.SectionsHashCleared() {
 		_spec.ClearField(tool.FieldSectionsHash, field.TypeString)
-	}
-	if value, ok := _u.mutation.HistoryHash(); ok {
-		_spec.SetField(tool.FieldHistoryHash, field.TypeString, value)
 	}
 	if _u.mutation.HistoryHashCleared() {
 		_spec.ClearField(tool.FieldHistoryHash, field.TypeString)
@@ -1898,151 +386,20 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 	if value, ok := _u.mutation.InEmbeddings(); ok {
 		_spec.SetField(tool.FieldInEmbeddings, field.TypeBool, value)
 	}
-	if value, ok := _u.mutation.RetiredReason(); ok {
-		_spec.SetField(tool.FieldRetiredReason, field.TypeEnum, value)
-	}
 	if _u.mutation.RetiredReasonCleared() {
 		_spec.ClearField(tool.FieldRetiredReason, field.TypeEnum)
-	}
-	if value, ok := _u.mutation.RetiredAt(); ok {
-		_spec.SetField(tool.FieldRetiredAt, field.TypeString, value)
 	}
 	if _u.mutation.RetiredAtCleared() {
 		_spec.ClearField(tool.FieldRetiredAt, field.TypeString)
 	}
-	if value, ok := _u.mutation.RetiredNote(); ok {
-		_spec.SetField(tool.FieldRetiredNote, field.TypeString, value)
-	}
 	if _u.mutation.RetiredNoteCleared() {
 		_spec.ClearField(tool.FieldRetiredNote, field.TypeString)
-	}
-	if value, ok := _u.mutation.Fingerprint(); ok {
-		_spec.SetField(tool.FieldFingerprint, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.SinceRelease(); ok {
 		_spec.SetField(tool.FieldSinceRelease, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.AddedSinceRelease(); ok {
 		_spec.AddField(tool.FieldSinceRelease, field.TypeInt, value)
-	}
-	if _u.mutation.CategoryCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   tool.CategoryTable,
-			Columns: []string{tool.CategoryColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(category.FieldID, field.TypeString),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.CategoryIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   tool.CategoryTable,
-			Columns: []string{tool.CategoryColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(category.FieldID, field.TypeString),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.SectionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.SectionsTable,
-			Columns: []string{tool.SectionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(section.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedSectionsIDs(); len(nodes) > 0 && !_u.mutation.SectionsCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.SectionsTable,
-			Columns: []string{tool.SectionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(section.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.SectionsIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.SectionsTable,
-			Columns: []string{tool.SectionsColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(section.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
-	}
-	if _u.mutation.PriceChangesCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.PriceChangesTable,
-			Columns: []string{tool.PriceChangesColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(pricechange.FieldID, field.TypeInt),
-			},
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.RemovedPriceChangesIDs(); len(nodes) > 0 && !_u.mutation.PriceChangesCleared() {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.PriceChangesTable,
-			Columns: []string{tool.PriceChangesColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(pricechange.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
-	}
-	if nodes := _u.mutation.PriceChangesIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.O2M,
-			Inverse: false,
-			Table:   tool.PriceChangesTable,
-			Columns: []string{tool.PriceChangesColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(pricechange.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
 	_node = &Tool{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -390,19 +390,19 @@ func TestMigrateCommands(t *testing.T) {
 		status := func() string {
 			return strings.Join(strings.Fields(blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "status")).Out), " ")
 		}
-		if got := status(); !strings.HasPrefix(got, "0001 catalog pending 0002 ") || strings.Contains(got, "applied") {
+		if got := status(); !strings.HasPrefix(got, "0026 baseline pending") || strings.Contains(got, "applied") {
 			t.Errorf("before: got %s, want all pending", got)
 		}
 		if r := blackbox.Run(t, blackbox.Command(t, cfg, "export")); r.Code != 1 || !strings.Contains(r.Err, "run palmares migrate up") {
 			t.Errorf("export: got exit code %d and %q, want 1 and a hint to run migrate up", r.Code, r.Err)
 		}
-		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up")).Out; !strings.HasPrefix(got, "applied 0001 catalog\n") {
+		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up")).Out; !strings.HasPrefix(got, "applied 0026 baseline\n") {
 			t.Errorf("up: got %s, want all applied", got)
 		}
 		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up")).Out; got != "no pending migrations\n" {
 			t.Errorf("up again: got %s, want no pending migrations", got)
 		}
-		if got := status(); !strings.HasPrefix(got, "0001 catalog applied 20") || strings.Contains(got, "pending") {
+		if got := status(); !strings.HasPrefix(got, "0026 baseline applied 20") || strings.Contains(got, "pending") {
 			t.Errorf("after: got %s, want all applied", got)
 		}
 	})

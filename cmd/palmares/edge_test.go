@@ -293,7 +293,7 @@ func TestEdgeAfterStart(t *testing.T) {
 			_, err := db.Write.Minute.Delete().Exec(t.Context())
 			testkit.Check(t, err)
 			if c.lastUp > 0 {
-				testkit.Check(t, db.Write.Minute.Create().SetID(int(noon.Add(c.lastUp).Unix()/60)).SetRequests(1).SetFailed(0).Exec(t.Context()))
+				testkit.Check(t, db.Write.Minute.Create().SetID(int(noon.Add(c.lastUp).Unix()/60)).SetChecks(1).SetFailed(0).Exec(t.Context()))
 			}
 			model := &modelEdge{purges: map[string]bool{}}
 			purges := httptest.NewServer(model)

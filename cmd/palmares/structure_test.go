@@ -133,7 +133,7 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(module, "ent", "schema"), os.DirFS(filepath.Join(root, "ent", "schema"))); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"go.mod", "go.sum", filepath.Join("ent", "generate.go"), filepath.Join("ent", "entc.go")} {
+	for _, name := range []string{"go.mod", "go.sum", filepath.Join("ent", "generate.go"), filepath.Join("ent", "entc.go"), filepath.Join("ent", "conflict.tmpl")} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(module, name), text, 0o600)

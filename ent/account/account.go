@@ -20,7 +20,7 @@ const (
 	// FieldPlan holds the string denoting the plan field in the database.
 	FieldPlan = "plan"
 	// FieldManualPlan holds the string denoting the manual_plan field in the database.
-	FieldManualPlan = "plan_by_hand"
+	FieldManualPlan = "manual_plan"
 	// FieldHandle holds the string denoting the handle field in the database.
 	FieldHandle = "handle"
 	// FieldLanguage holds the string denoting the language field in the database.

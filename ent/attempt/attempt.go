@@ -31,7 +31,7 @@ const (
 	// FieldTookMs holds the string denoting the took_ms field in the database.
 	FieldTookMs = "took_ms"
 	// FieldResponse holds the string denoting the response field in the database.
-	FieldResponse = "answer"
+	FieldResponse = "response"
 	// FieldDelivered holds the string denoting the delivered field in the database.
 	FieldDelivered = "delivered"
 	// FieldTestBody holds the string denoting the test_body field in the database.

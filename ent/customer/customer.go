@@ -29,7 +29,7 @@ const (
 	// FieldPastDueSince holds the string denoting the past_due_since field in the database.
 	FieldPastDueSince = "past_due_since"
 	// FieldNotifiedAt holds the string denoting the notified_at field in the database.
-	FieldNotifiedAt = "noticed_at"
+	FieldNotifiedAt = "notified_at"
 	// FieldCheckoutAt holds the string denoting the checkout_at field in the database.
 	FieldCheckoutAt = "checkout_at"
 	// FieldRevision holds the string denoting the revision field in the database.

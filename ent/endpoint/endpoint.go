@@ -34,7 +34,7 @@ const (
 	// FieldState holds the string denoting the state field in the database.
 	FieldState = "state"
 	// FieldDisabledReason holds the string denoting the disabled_reason field in the database.
-	FieldDisabledReason = "why"
+	FieldDisabledReason = "disabled_reason"
 	// FieldPosition holds the string denoting the position field in the database.
 	FieldPosition = "position"
 	// FieldFailures holds the string denoting the failures field in the database.
@@ -46,7 +46,7 @@ const (
 	// FieldNotBefore holds the string denoting the not_before field in the database.
 	FieldNotBefore = "not_before"
 	// FieldNotifyOwner holds the string denoting the notify_owner field in the database.
-	FieldNotifyOwner = "untold"
+	FieldNotifyOwner = "notify_owner"
 	// FieldLeasedBy holds the string denoting the leased_by field in the database.
 	FieldLeasedBy = "leased_by"
 	// FieldLeasedUntil holds the string denoting the leased_until field in the database.

@@ -11,8 +11,8 @@ const (
 	Label = "minute"
 	// FieldID holds the string denoting the id field in the database.
 	FieldID = "id"
-	// FieldRequests holds the string denoting the requests field in the database.
-	FieldRequests = "requests"
+	// FieldChecks holds the string denoting the checks field in the database.
+	FieldChecks = "checks"
 	// FieldFailed holds the string denoting the failed field in the database.
 	FieldFailed = "failed"
 	// Table holds the table name of the minute in the database.
@@ -22,7 +22,7 @@ const (
 // Columns holds all SQL columns for minute fields.
 var Columns = []string{
 	FieldID,
-	FieldRequests,
+	FieldChecks,
 	FieldFailed,
 }
 
@@ -44,9 +44,9 @@ func ByID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldID, opts...).ToFunc()
 }
 
-// ByRequests orders the results by the requests field.
-func ByRequests(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldRequests, opts...).ToFunc()
+// ByChecks orders the results by the checks field.
+func ByChecks(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldChecks, opts...).ToFunc()
 }
 
 // ByFailed orders the results by the failed field.

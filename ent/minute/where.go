@@ -53,9 +53,9 @@ func IDLTE(id int) predicate.Minute {
 	return predicate.Minute(sql.FieldLTE(FieldID, id))
 }
 
-// Requests applies equality check predicate on the "requests" field. It's identical to RequestsEQ.
-func Requests(v int) predicate.Minute {
-	return predicate.Minute(sql.FieldEQ(FieldRequests, v))
+// Checks applies equality check predicate on the "checks" field. It's identical to ChecksEQ.
+func Checks(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldEQ(FieldChecks, v))
 }
 
 // Failed applies equality check predicate on the "failed" field. It's identical to FailedEQ.
@@ -63,44 +63,44 @@ func Failed(v int) predicate.Minute {
 	return predicate.Minute(sql.FieldEQ(FieldFailed, v))
 }
 
-// RequestsEQ applies the EQ predicate on the "requests" field.
-func RequestsEQ(v int) predicate.Minute {
-	return predicate.Minute(sql.FieldEQ(FieldRequests, v))
+// ChecksEQ applies the EQ predicate on the "checks" field.
+func ChecksEQ(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldEQ(FieldChecks, v))
 }
 
-// RequestsNEQ applies the NEQ predicate on the "requests" field.
-func RequestsNEQ(v int) predicate.Minute {
-	return predicate.Minute(sql.FieldNEQ(FieldRequests, v))
+// ChecksNEQ applies the NEQ predicate on the "checks" field.
+func ChecksNEQ(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldNEQ(FieldChecks, v))
 }
 
-// RequestsIn applies the In predicate on the "requests" field.
-func RequestsIn(vs ...int) predicate.Minute {
-	return predicate.Minute(sql.FieldIn(FieldRequests, vs...))
+// ChecksIn applies the In predicate on the "checks" field.
+func ChecksIn(vs ...int) predicate.Minute {
+	return predicate.Minute(sql.FieldIn(FieldChecks, vs...))
 }
 
-// RequestsNotIn applies the NotIn predicate on the "requests" field.
-func RequestsNotIn(vs ...int) predicate.Minute {
-	return predicate.Minute(sql.FieldNotIn(FieldRequests, vs...))
+// ChecksNotIn applies the NotIn predicate on the "checks" field.
+func ChecksNotIn(vs ...int) predicate.Minute {
+	return predicate.Minute(sql.FieldNotIn(FieldChecks, vs...))
 }
 
-// RequestsGT applies the GT predicate on the "requests" field.
-func RequestsGT(v int) predicate.Minute {
-	return predicate.Minute(sql.FieldGT(FieldRequests, v))
+// ChecksGT applies the GT predicate on the "checks" field.
+func ChecksGT(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldGT(FieldChecks, v))
 }
 
-// RequestsGTE applies the GTE predicate on the "requests" field.
-func RequestsGTE(v int) predicate.Minute {
-	return predicate.Minute(sql.FieldGTE(FieldRequests, v))
+// ChecksGTE applies the GTE predicate on the "checks" field.
+func ChecksGTE(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldGTE(FieldChecks, v))
 }
 
-// RequestsLT applies the LT predicate on the "requests" field.
-func RequestsLT(v int) predicate.Minute {
-	return predicate.Minute(sql.FieldLT(FieldRequests, v))
+// ChecksLT applies the LT predicate on the "checks" field.
+func ChecksLT(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldLT(FieldChecks, v))
 }
 
-// RequestsLTE applies the LTE predicate on the "requests" field.
-func RequestsLTE(v int) predicate.Minute {
-	return predicate.Minute(sql.FieldLTE(FieldRequests, v))
+// ChecksLTE applies the LTE predicate on the "checks" field.
+func ChecksLTE(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldLTE(FieldChecks, v))
 }
 
 // FailedEQ applies the EQ predicate on the "failed" field.

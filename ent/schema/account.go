@@ -18,8 +18,7 @@ func (Account) Fields() []ent.Field {
 		field.String("email").NotEmpty().Unique().
 			Comment("In lower case; there is one account per address."),
 		field.Enum("plan").Values("developer", "pro"),
-		// Renaming the column would break the previous version during an upgrade.
-		field.Bool("manual_plan").Default(false).StorageKey("plan_by_hand").
+		field.Bool("manual_plan").Default(false).
 			Comment("An operator set the plan manually, so billing does not change it."),
 		field.String("handle").Optional().Nillable().Unique().
 			Comment("The first part of the URLs of the account's saved queries, chosen once; null until then."),

@@ -25,8 +25,7 @@ func (Customer) Fields() []ent.Field {
 		field.Time("period_end").Optional().Nillable(),
 		field.Bool("cancels").Default(false).Comment("The subscription ends with its period."),
 		field.Time("past_due_since").Optional().Nillable(),
-		// Renaming the column would break the previous version during an upgrade.
-		field.Time("notified_at").StorageKey("noticed_at").Optional().Nillable().
+		field.Time("notified_at").Optional().Nillable().
 			Comment("When the owner was notified of a failed payment."),
 		field.Time("checkout_at").Optional().Nillable().
 			Comment("When a checkout page was last opened."),

@@ -37,8 +37,7 @@ type Source struct {
 	CheckedAt string `json:"checked_at" rule:"date" help:"The day of the check."`
 }
 
-// optionalJSON is null for records without a value. It is immutable because an
-// import replaces whole rows, and ent then generates fewer methods.
+// optionalJSON is null for records without a value.
 func optionalJSON(name string, value any) ent.Field {
 	return field.JSON(name, value).SchemaType(asText).Optional().Immutable()
 }

@@ -26,7 +26,7 @@ func (Minute) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("id").Immutable().Annotations(entsql.Annotation{Incremental: &numbered}).
 			Comment("Minutes since 1970."),
-		field.Int("requests").Comment("Database checks by all servers. The column name predates them."),
+		field.Int("checks").Comment("Database checks by all servers."),
 		field.Int("failed").Comment("Failed database checks."),
 	}
 }

@@ -16,40 +16,40 @@ type Tool struct{ ent.Schema }
 func (Tool) Fields() []ent.Field {
 	return []ent.Field{
 		slugID(),
-		field.String("name").NotEmpty(),
-		field.String("name_key").
+		field.String("name").NotEmpty().Immutable(),
+		field.String("name_key").Immutable().
 			Comment("The name in lower case without accents, shortened for the index; lists are sorted by it."),
-		field.String("category_slug"),
-		field.Float("score").Optional().Nillable(),
+		field.String("category_slug").Immutable(),
+		field.Float("score").Optional().Nillable().Immutable(),
 
-		field.String("domain").Optional(),
-		field.Enum("icp").Values("vibe-coder", "agentic-engineer", "mixte").Optional(),
-		field.Enum("pricing").Values(pricingModels...).Optional(),
-		field.String("price").Optional(),
-		field.Float("price_amount").Optional().Comment("The number in price, in euros."),
-		field.String("price_period").Optional().Comment("The part of price after the slash."),
-		field.Float("verifiability").Optional().Nillable(),
-		field.Float("obsolescence").Optional().Nillable().
+		field.String("domain").Optional().Immutable(),
+		field.Enum("icp").Values("vibe-coder", "agentic-engineer", "mixte").Optional().Immutable(),
+		field.Enum("pricing").Values(pricingModels...).Optional().Immutable(),
+		field.String("price").Optional().Immutable(),
+		field.Float("price_amount").Optional().Immutable().Comment("The number in price, in euros."),
+		field.String("price_period").Optional().Immutable().Comment("The part of price after the slash."),
+		field.Float("verifiability").Optional().Nillable().Immutable(),
+		field.Float("obsolescence").Optional().Nillable().Immutable().
 			Comment("From 0 (current) to 10 (obsolete), as the editors judge it."),
-		field.String("tagline").Optional(),
-		field.String("canonical_url").Optional(),
-		field.String("avis_url").Optional().Nillable(),
-		field.String("alternatives_url").Optional(),
-		field.String("updated_at").Optional(),
+		field.String("tagline").Optional().Immutable(),
+		field.String("canonical_url").Optional().Immutable(),
+		field.String("avis_url").Optional().Nillable().Immutable(),
+		field.String("alternatives_url").Optional().Immutable(),
+		field.String("updated_at").Optional().Immutable(),
 		optionalJSON("translations", ToolTranslations{}),
 		optionalJSON("sources", []Source{}),
-		field.Int("tier").Optional().Comment("1 is the highest, 3 the lowest."),
-		field.Bool("mainstream").Default(false),
-		field.String("sections_hash").Optional().
+		field.Int("tier").Optional().Immutable().Comment("1 is the highest, 3 the lowest."),
+		field.Bool("mainstream").Default(false).Immutable(),
+		field.String("sections_hash").Optional().Immutable().
 			Comment("Hash of the embeddings document, over the review's sections."),
-		field.String("history_hash").Optional().
+		field.String("history_hash").Optional().Immutable().
 			Comment("Hash of the stored price changes, which lets an import skip tools with nothing to merge."),
 		field.Bool("in_embeddings").Default(false).
 			Comment("Member of the embeddings set, as each import derives it."),
 
-		field.Enum("retired_reason").Values("mort", "acquis", "deprecie", "pivot", "absorbe").Optional(),
-		field.String("retired_at").Optional(),
-		field.String("retired_note").Optional(),
+		field.Enum("retired_reason").Values("mort", "acquis", "deprecie", "pivot", "absorbe").Optional().Immutable(),
+		field.String("retired_at").Optional().Immutable(),
+		field.String("retired_note").Optional().Immutable(),
 
 		fingerprint(),
 		sinceRelease(),
@@ -58,11 +58,11 @@ func (Tool) Fields() []ent.Field {
 
 func (Tool) Edges() []ent.Edge {
 	return []ent.Edge{
-		edge.To("category", Category.Type).Field("category_slug").Unique().Required().
+		edge.To("category", Category.Type).Field("category_slug").Unique().Required().Immutable().
 			StorageKey(edge.Symbol("tools_categories_tools")),
-		edge.To("sections", Section.Type).
+		edge.To("sections", Section.Type).Immutable().
 			Annotations(entsql.OnDelete(entsql.Cascade)),
-		edge.To("price_changes", PriceChange.Type).
+		edge.To("price_changes", PriceChange.Type).Immutable().
 			Annotations(entsql.OnDelete(entsql.Cascade)),
 	}
 }
@@ -82,16 +82,16 @@ type Section struct{ ent.Schema }
 
 func (Section) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("tool_slug"),
-		field.Int("position").NonNegative().Comment("Order within the review, from 0."),
-		field.String("section").NotEmpty().Comment("The section's identifier within the review."),
-		field.Text("text"),
+		field.String("tool_slug").Immutable(),
+		field.Int("position").NonNegative().Immutable().Comment("Order within the review, from 0."),
+		field.String("section").NotEmpty().Immutable().Comment("The section's identifier within the review."),
+		field.Text("text").Immutable(),
 		sinceRelease(),
 	}
 }
 
 func (Section) Edges() []ent.Edge {
-	return []ent.Edge{edge.From("tool", Tool.Type).Ref("sections").Field("tool_slug").Unique().Required()}
+	return []ent.Edge{edge.From("tool", Tool.Type).Ref("sections").Field("tool_slug").Unique().Required().Immutable()}
 }
 
 func (Section) Indexes() []ent.Index {
@@ -104,19 +104,19 @@ type PriceChange struct{ ent.Schema }
 
 func (PriceChange) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("tool_slug"),
-		field.String("changed_at"),
-		field.Enum("pricing").Values(pricingModels...),
-		field.String("price"),
-		field.Enum("previous_pricing").Values(pricingModels...),
-		field.String("previous_price"),
-		field.String("digest").Comment("Hash of the change, unique within its tool."),
+		field.String("tool_slug").Immutable(),
+		field.String("changed_at").Immutable(),
+		field.Enum("pricing").Values(pricingModels...).Immutable(),
+		field.String("price").Immutable(),
+		field.Enum("previous_pricing").Values(pricingModels...).Immutable(),
+		field.String("previous_price").Immutable(),
+		field.String("digest").Immutable().Comment("Hash of the change, unique within its tool."),
 		sinceRelease(),
 	}
 }
 
 func (PriceChange) Edges() []ent.Edge {
-	return []ent.Edge{edge.From("tool", Tool.Type).Ref("price_changes").Field("tool_slug").Unique().Required()}
+	return []ent.Edge{edge.From("tool", Tool.Type).Ref("price_changes").Field("tool_slug").Unique().Required().Immutable()}
 }
 
 func (PriceChange) Indexes() []ent.Index {
@@ -129,11 +129,11 @@ type Category struct{ ent.Schema }
 func (Category) Fields() []ent.Field {
 	return []ent.Field{
 		slugID(),
-		field.String("label").NotEmpty(),
+		field.String("label").NotEmpty().Immutable(),
 		optionalJSON("translations", CategoryTranslations{}),
-		field.Int("tool_count").Default(0).
+		field.Int("tool_count").Default(0).Immutable().
 			Comment("Active tools in the category."),
-		field.Float("avg_score").Optional().Nillable().
+		field.Float("avg_score").Optional().Nillable().Immutable().
 			Comment("Mean score of its active tools, two decimals; null when none has a score."),
 		fingerprint(),
 		sinceRelease(),
@@ -146,15 +146,15 @@ type Comparison struct{ ent.Schema }
 func (Comparison) Fields() []ent.Field {
 	return []ent.Field{
 		slugID(),
-		field.String("title").NotEmpty(),
-		field.String("tool_a_slug"),
-		field.String("tool_b_slug"),
-		field.String("winner_slug"),
-		field.String("winner_note"),
+		field.String("title").NotEmpty().Immutable(),
+		field.String("tool_a_slug").Immutable(),
+		field.String("tool_b_slug").Immutable(),
+		field.String("winner_slug").Immutable(),
+		field.String("winner_note").Immutable(),
 		optionalJSON("translations", ComparisonTranslations{}),
-		field.Bool("published"),
-		field.String("updated_at"),
-		field.String("canonical_url"),
+		field.Bool("published").Immutable(),
+		field.String("updated_at").Immutable(),
+		field.String("canonical_url").Immutable(),
 		fingerprint(),
 		sinceRelease(),
 	}
@@ -162,11 +162,11 @@ func (Comparison) Fields() []ent.Field {
 
 func (Comparison) Edges() []ent.Edge {
 	return []ent.Edge{
-		edge.To("tool_a", Tool.Type).Field("tool_a_slug").Unique().Required().
+		edge.To("tool_a", Tool.Type).Field("tool_a_slug").Unique().Required().Immutable().
 			StorageKey(edge.Symbol("comparisons_tools_comparisons_as_a")),
-		edge.To("tool_b", Tool.Type).Field("tool_b_slug").Unique().Required().
+		edge.To("tool_b", Tool.Type).Field("tool_b_slug").Unique().Required().Immutable().
 			StorageKey(edge.Symbol("comparisons_tools_comparisons_as_b")),
-		edge.To("winner", Tool.Type).Field("winner_slug").Unique().Required().
+		edge.To("winner", Tool.Type).Field("winner_slug").Unique().Required().Immutable().
 			StorageKey(edge.Symbol("comparisons_tools_comparisons_won")),
 	}
 }

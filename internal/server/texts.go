@@ -53,30 +53,10 @@ func planOf(plan auth.Plan) info.Plan {
 func panels() (all []saved.BuiltIn) {
 	for _, example := range apidocs.Examples {
 		if name, isPanel := strings.CutPrefix(example.Name, "panel-"); isPanel {
-			all = append(all, saved.BuiltIn{Name: name, Title: example.Title, Description: example.Description, Text: example.Query, Former: formerPanels[name]})
+			all = append(all, saved.BuiltIn{Name: name, Title: example.Title, Description: example.Description, Text: example.Query})
 		}
 	}
 	return all
-}
-
-// formerPanels are the hashes that the panels had when their comments were worded
-// differently. Their URLs are permanent.
-var formerPanels = map[string]string{
-	"score-movers":                 "a91b7cb12efa5670f37edfdf67da5ad0",
-	"price-drops":                  "d101adc23f1403c2de70d1d0d92d95e1",
-	"scores-by-category-and-month": "5af7342b621d15cb8ddc345823f4d697",
-	"scores-by-pricing":            "322a755909c5481538ad194d809ed4de",
-	"retirements":                  "6a227b8eac9f8870278e3e93fdedb0d5",
-	"good-and-affordable":          "6338ed358ce45639a7d86b2866e2a902",
-	"compared-with":                "111f2713854040e63a2a5d726a889a0f",
-	"win-rates":                    "88c5c3d411d88497f900135743c20701",
-	"newest-tools":                 "b81204e56dfc58d4632b047b521ac29d",
-	"price-increases":              "cbab1b55c01834d9defebca2f9618b34",
-	"key-figures":                  "a3c8d835433c0f9b24e781a8af3e3b61",
-	"category-by-pricing":          "249069afc8a5d29fd96c66e4e72c802f",
-	"not-updated":                  "c5b0fa7a6abdea61b34faeabfcbd9038",
-	"monthly-prices":               "55d367f15c084d16fb8519420899bb0d",
-	"growth":                       "a2e728cd57539068d3d50613a10dda34",
 }
 
 // limitsText lists the limits of a GraphQL request.

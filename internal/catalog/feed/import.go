@@ -20,7 +20,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"palmares/ent"
-	"palmares/ent/journalentry"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
@@ -86,9 +85,6 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 			return err
 		}
 		if err := pub.indexForSearch(ctx); err != nil {
-			return err
-		}
-		if err := s.SyncSequence(ctx, tx, journalentry.Table); err != nil {
 			return err
 		}
 		return s.NotifyRelease(ctx, tx, report.Release)

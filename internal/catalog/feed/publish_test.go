@@ -293,17 +293,3 @@ func TestNumbersAheadOfTheClock(t *testing.T) {
 		expect(t, "numbers", numbersOf(t, s, 2), []int{ahead + 1, ahead + 2})
 	})
 }
-
-// An older version, which lets the database assign numbers, continues after the
-// last one.
-func TestNumbersAssignedByDatabase(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b")))
-		numbers := numbersOf(t, s, 1)
-		if _, err := s.Write.ExecContext(t.Context(), "INSERT INTO journal_entries (release_number, kind, slug) VALUES (1, 'tool.created', 'x')"); err != nil {
-			t.Fatal(err)
-		}
-		after := numbersOf(t, s, 1)
-		expect(t, "the next number", after[len(after)-1], numbers[len(numbers)-1]+1)
-	})
-}

@@ -185,8 +185,10 @@ func (l *Ledger) addUsage(ctx context.Context, tx *ent.Tx, id int, day string, n
 		return l.former(ctx, tx, id, day, n)
 	}
 	return tx.Usage.Create().SetAccountID(id).SetDay(day).SetRequests(n).
-		OnConflictColumns(usage.FieldAccountID, usage.FieldDay).
-		Update(func(u *ent.UsageUpsert) { u.AddRequests(n) }).Exec(ctx)
+		OnConflict(
+			entsql.ConflictColumns(usage.FieldAccountID, usage.FieldDay),
+			entsql.ResolveWith(func(u *entsql.UpdateSet) { u.Add(usage.FieldRequests, n) }),
+		).Exec(ctx)
 }
 
 // merge replaces a day's batches with one, and returns its counts.

@@ -301,7 +301,7 @@ func TestClientsReturnStoreErrors(t *testing.T) {
 		_, deleted := s.Write.Minute.Delete().Exec(t.Context())
 		for name, err := range map[string]error{
 			"again": again, "read": read, "counted": counted, "keys": keys, "deleted": deleted,
-			"created": s.Write.Minute.Create().SetID(1).SetRequests(1).SetFailed(0).Exec(t.Context()),
+			"created": s.Write.Minute.Create().SetID(1).SetChecks(1).SetFailed(0).Exec(t.Context()),
 			"rows":    store.ScanRows(t.Context(), s.Keys, func(*sql.Rows) error { return nil }, "SELECT id FROM minutes"),
 		} {
 			if databaseErr := (*store.Error)(nil); !errors.As(err, &databaseErr) || databaseErr.Cause == nil {

@@ -17,7 +17,8 @@ import (
 )
 
 // The migrations of both databases: NNNN_name.sql, applied in order, never
-// edited once released. `make migration` writes new ones.
+// edited once released. `make migration` writes new ones. The first one creates all
+// tables; upgradeFile replaces it in databases that earlier migrations created.
 //
 // The runner is custom because all pending migrations must be applied in one
 // transaction under one lock, on both databases: several processes that start
@@ -25,6 +26,14 @@ import (
 //
 //go:embed migrations
 var migrationFiles embed.FS
+
+var folders = map[string]string{dialect.SQLite: "sqlite", dialect.Postgres: "postgres"}
+
+// upgradeFile makes a database at migration upgradable like a new one at the next.
+const (
+	upgradable  = 25
+	upgradeFile = "0026_from_0025"
+)
 
 // Migration is one step of the schema.
 type Migration struct {
@@ -160,7 +169,7 @@ func (s *Store) steps(ctx context.Context, db Querier) ([]Migration, error) {
 	if err != nil || !migrated {
 		return steps, err
 	}
-	newest := steps[len(steps)-1].Version
+	newest, applied := steps[len(steps)-1].Version, 0
 	err = ScanRows(ctx, db, func(rows *sql.Rows) error {
 		var version int
 		var at string
@@ -171,6 +180,7 @@ func (s *Store) steps(ctx context.Context, db Querier) ([]Migration, error) {
 			return &Error{newer: true, Message: fmt.Sprintf(
 				"the database is at migration %d, but this version of palmares supports only up to %d: upgrade palmares", version, newest)}
 		}
+		applied = max(applied, version)
 		for i := range steps {
 			if steps[i].Version == version {
 				steps[i].AppliedAt = at
@@ -178,30 +188,46 @@ func (s *Store) steps(ctx context.Context, db Querier) ([]Migration, error) {
 		}
 		return nil
 	}, `SELECT version, applied_at FROM schema_migrations`)
+	switch {
+	case err != nil, applied == 0, applied > upgradable:
+		return steps, err
+	case applied < upgradable:
+		return nil, &Error{Message: fmt.Sprintf("the database is at migration %d, but this version of palmares upgrades only from %d: "+
+			"first run palmares migrate up with the last version that has migration %d", applied, upgradable, upgradable)}
+	}
+	steps[0], err = readMigration(s.dialect, upgradeFile)
 	return steps, err
 }
 
-// embedded returns the migrations of a dialect, oldest first.
+// embedded returns the migrations of a new database of a dialect, oldest first.
 func embedded(dialectName string) ([]Migration, error) {
-	folder := map[string]string{dialect.SQLite: "sqlite", dialect.Postgres: "postgres"}[dialectName]
-	files, err := fs.Glob(migrationFiles, path.Join("migrations", folder, "*.sql"))
+	files, err := fs.Glob(migrationFiles, path.Join("migrations", folders[dialectName], "*.sql"))
 	if err != nil {
 		return nil, err
 	}
-	steps := make([]Migration, 0, len(files))
+	var steps []Migration
 	for _, file := range files {
-		number, name, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".sql"), "_")
-		version, err := strconv.Atoi(number)
-		if err != nil {
-			return nil, fmt.Errorf("migration file %s must start with a number", file)
+		name := strings.TrimSuffix(path.Base(file), ".sql")
+		if name == upgradeFile {
+			continue
 		}
-		text, err := migrationFiles.ReadFile(file)
+		step, err := readMigration(dialectName, name)
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, Migration{Version: version, Name: name, sql: string(text)})
+		steps = append(steps, step)
 	}
 	return steps, nil
+}
+
+func readMigration(dialectName, file string) (Migration, error) {
+	number, name, _ := strings.Cut(file, "_")
+	version, err := strconv.Atoi(number)
+	if err != nil {
+		return Migration{}, fmt.Errorf("migration file %s must start with a number", file)
+	}
+	text, err := migrationFiles.ReadFile(path.Join("migrations", folders[dialectName], file+".sql"))
+	return Migration{Version: version, Name: name, sql: string(text)}, err
 }
 
 func pending(steps []Migration) []Migration {

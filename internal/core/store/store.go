@@ -14,7 +14,6 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
-	"github.com/lib/pq"
 
 	"palmares/ent"
 )
@@ -290,13 +289,6 @@ func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
 // poll instead.
 func (s *Store) NotifyRelease(ctx context.Context, tx *ent.Tx, release int) error {
 	return s.onPostgres(ctx, tx, "SELECT pg_notify($1, $2)", releaseChannel, fmt.Sprint(release))
-}
-
-// SyncSequence makes PostgreSQL continue after the highest ID of a table whose
-// rows were inserted with IDs, as SQLite does by itself. An older program, which
-// lets the database assign IDs, must not receive used ones.
-func (s *Store) SyncSequence(ctx context.Context, tx *ent.Tx, table string) error {
-	return s.onPostgres(ctx, tx, "SELECT setval(pg_get_serial_sequence($1, 'id'), max(id)) FROM "+pq.QuoteIdentifier(table), table)
 }
 
 // Update runs write in a transaction.

@@ -39,6 +39,9 @@ func TestDriftFindsDifferences(t *testing.T) {
 		// A column of a table is also one of its history.
 		"column of the history": `ALTER TABLE tools_versions DROP COLUMN tagline`,
 		"index of the history":  `DROP INDEX toolversion_until_release`,
+		// These tables have no ent entity.
+		"words":        `ALTER TABLE tool_search ADD COLUMN stray integer`,
+		"applications": `DROP INDEX oauth_grants_client_id`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
@@ -50,6 +53,70 @@ func TestDriftFindsDifferences(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A database at migration 25 keeps its rows, and ends up like a new one.
+func TestUpgrade(t *testing.T) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
+		s := open(t, cfg)
+		schema, err := os.ReadFile(filepath.Join("testdata", "0025_"+strings.TrimSuffix(s.Dialect(), "3")+".sql"))
+		testkit.Check(t, err)
+		exec(t, s, string(schema))
+		exec(t, s, `INSERT INTO accounts (id, email, plan, plan_by_hand, created_at) VALUES (1, 'ana@example.com', 'pro', true, '2026-11-15')`)
+		exec(t, s, `INSERT INTO customers (id, noticed_at, created_at) VALUES ('c', '2026-11-16 00:00:00+00:00', '2026-11-15')`)
+		exec(t, s, `INSERT INTO endpoints (id, account_id, url, types, categories, secret, position, created_at, why, untold)
+			VALUES (1, 1, 'https://hooks.example', '[]', '[]', 'secret', 0, '2026-11-15', 'It failed.', true)`)
+		exec(t, s, `INSERT INTO attempts (endpoint_id, delivered, event, type, number, at, status, took_ms, answer) VALUES (1, true, 1, 'x', 1, '2026-11-15', 200, 0, 'Thanks.')`)
+		exec(t, s, `INSERT INTO minutes (id, requests, failed) VALUES (1, 30, 2)`)
+		exec(t, s, `INSERT INTO tool_search (id, slug, words) VALUES (1, 'plume', 'agent plume')`)
+		markMigrated(t, s, 25)
+
+		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 || done[0].Version != 26 {
+			t.Fatalf("got migrations %v and %v, want 26 first", done, err)
+		}
+		if statements, err := drift.Statements(t.Context(), cfg); err != nil || statements != "" {
+			t.Errorf("got error %v and drift from the ent schema, want none:\n%s", err, statements)
+		}
+		ctx, e := t.Context(), s.Read.Endpoint.GetX(t.Context(), 1)
+		got := fmt.Sprint(s.Read.Account.GetX(ctx, 1).ManualPlan, s.Read.Customer.GetX(ctx, "c").NotifiedAt.UTC().Day(), e.DisabledReason, e.NotifyOwner,
+			s.Read.Attempt.Query().OnlyX(ctx).Response, s.Read.Minute.GetX(ctx, 1).Checks)
+		if want := fmt.Sprint(true, 16, "It failed.", true, "Thanks.", 30); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if done, err := s.Migrate(ctx); err != nil || len(done) != 0 {
+			t.Errorf("second run: got migrations %v and %v, want none", done, err)
+		}
+	})
+}
+
+func TestOlderDatabaseIsRejected(t *testing.T) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
+		s := open(t, cfg)
+		markMigrated(t, s, 24)
+		const want = "the database is at migration 24, but this version of palmares upgrades only from 25: first run palmares migrate up with the last version that has migration 25"
+		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("migrate: got %v, want %s", err, want)
+		}
+		if err := s.CheckMigrated(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("check: got %v, want %s", err, want)
+		}
+	})
+}
+
+// markMigrated records migrations that no longer exist.
+func markMigrated(t *testing.T, s *store.Store, newest int) {
+	t.Helper()
+	exec(t, s, `CREATE TABLE schema_migrations (version integer PRIMARY KEY, name text NOT NULL, applied_at text NOT NULL)`)
+	for version := 1; version <= newest; version++ {
+		exec(t, s, fmt.Sprintf(`INSERT INTO schema_migrations VALUES (%d, 'earlier', 'then')`, version))
+	}
+}
+
+func exec(t *testing.T, s *store.Store, statement string) {
+	t.Helper()
+	if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
+		t.Fatalf("%s: got %v, want no error", statement, err)
 	}
 }
 

@@ -5,6 +5,7 @@ package drift
 import (
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 	"strings"
 
@@ -66,9 +67,10 @@ func useByteCollation(tables []*schema.Table) {
 	}
 }
 
-// Tables returns the tables of the ent schema and those of their history.
+// Tables returns the tables of the ent schema, those of their history, and those that
+// have no ent entity.
 func Tables() []*schema.Table {
-	tables := slices.Clone(migrate.Tables)
+	tables := append(slices.Clone(migrate.Tables), search(), grants())
 	for table, index := range map[string]string{
 		"categories": "category", "tools": "tool", "comparisons": "comparison", "sections": "section", "price_changes": "pricechange",
 	} {
@@ -102,5 +104,52 @@ func versions(of *schema.Table, indexPrefix string) *schema.Table {
 			{Name: indexPrefix + key + "_since_release", Columns: []*schema.Column{byName[key], byName["since_release"]}},
 			{Name: indexPrefix + "until_release", Columns: []*schema.Column{until}},
 		},
+	}
+}
+
+// search returns the table that package search fills and reads in SQL: ent has no type
+// for the sets of words that PostgreSQL stores.
+func search() *schema.Table {
+	small := map[string]string{dialect.Postgres: "integer"}
+	id := &schema.Column{Name: "id", Type: field.TypeInt, SchemaType: small, Increment: false}
+	slug := &schema.Column{Name: "slug", Type: field.TypeString}
+	until := &schema.Column{Name: "until_release", Type: field.TypeInt, SchemaType: small, Default: math.MaxInt32}
+	return &schema.Table{
+		Name: "tool_search", PrimaryKey: []*schema.Column{id},
+		Columns: []*schema.Column{id, slug,
+			{Name: "words", Type: field.TypeOther, SchemaType: map[string]string{dialect.Postgres: "tsvector", dialect.SQLite: "text"}},
+			{Name: "since_release", Type: field.TypeInt, SchemaType: small, Default: 1}, until,
+		},
+		Indexes: []*schema.Index{{Name: "tool_search_by_slug", Unique: true, Columns: []*schema.Column{slug, until}}},
+	}
+}
+
+// grants returns the table of the applications that accounts have connected. The code
+// that ent generates would be much longer than the queries in auth/grant.go.
+func grants() *schema.Table {
+	text := func(name string) *schema.Column { return &schema.Column{Name: name, Type: field.TypeString} }
+	number := func(name string) *schema.Column { return &schema.Column{Name: name, Type: field.TypeInt} }
+	or := func(c *schema.Column, value any) *schema.Column { c.Default = value; return c }
+	id, account, client, access := text("id"), number("account_id"), text("client_id"), text("access_id")
+	access.Nullable = true
+	return &schema.Table{
+		Name: "oauth_grants", PrimaryKey: []*schema.Column{id},
+		Columns: []*schema.Column{id, account, client, text("client_name"), text("client_host"),
+			{Name: "verified", Type: field.TypeBool},
+			{Name: "private_queries", Type: field.TypeBool, Default: false},
+			text("resource"), text("redirect_uri"), text("challenge"), text("code_hash"), number("code_expires_at"),
+			access, or(text("access_hash"), ""), or(number("access_expires_at"), 0),
+			or(text("refresh_hash"), ""), or(number("refresh_expires_at"), 0),
+			number("created_at"), or(number("last_used_at"), 0),
+		},
+		Indexes: []*schema.Index{
+			{Name: "oauth_grants_access_id_key", Unique: true, Columns: []*schema.Column{access}},
+			{Name: "oauth_grants_account_id", Columns: []*schema.Column{account}},
+			{Name: "oauth_grants_client_id", Columns: []*schema.Column{client}},
+		},
+		ForeignKeys: []*schema.ForeignKey{{
+			Symbol: "oauth_grants_accounts", Columns: []*schema.Column{account}, OnDelete: schema.Cascade,
+			RefTable: migrate.AccountsTable, RefColumns: migrate.AccountsTable.PrimaryKey,
+		}},
 	}
 }

@@ -10,7 +10,7 @@ import (
 // has changed.
 func TestDatabasesAreUsedAgain(t *testing.T) {
 	for name, change := range map[string]string{
-		"rows":        `INSERT INTO minutes (id, requests, failed) VALUES (1, 1, 1)`,
+		"rows":        `INSERT INTO minutes (id, checks, failed) VALUES (1, 1, 1)`,
 		"a migration": `INSERT INTO schema_migrations (version, name, applied_at) VALUES (999, 'later', '')`,
 		"a secret":    `UPDATE secrets SET value = '\x00'`,
 		"an index":    `CREATE INDEX extra ON categories (label)`,

@@ -288,8 +288,12 @@ func (w *Webhooks) Replay(ctx context.Context, e *ent.Endpoint, id string) error
 		}
 		return tx.Delivery.MapCreateBulk(events, func(create *ent.DeliveryCreate, i int) {
 			create.SetEndpointID(e.ID).SetEvent(events[i]).SetBatch(events[0]).SetNextAt(now)
-		}).OnConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent).
-			Update(func(u *ent.DeliveryUpsert) { u.SetNextAt(now).UpdateBatch() }).Exec(ctx)
+		}).OnConflict(
+			sql.ConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent),
+			sql.ResolveWith(func(u *sql.UpdateSet) {
+				u.SetExcluded(delivery.FieldNextAt).SetExcluded(delivery.FieldBatch)
+			}),
+		).Exec(ctx)
 	})
 }
 

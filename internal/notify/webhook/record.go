@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	entsql "entgo.io/ent/dialect/sql"
+
 	"palmares/ent"
 	"palmares/ent/attempt"
 	"palmares/ent/delivery"
@@ -195,7 +197,7 @@ func planRetries(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done, held []
 func plan(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, t *task, attempts int, next time.Time, held bool) error {
 	return tx.Delivery.MapCreateBulk(t.events, func(create *ent.DeliveryCreate, i int) {
 		create.SetEndpointID(e.ID).SetEvent(t.events[i]).SetBatch(t.events[0]).SetAttempts(attempts).SetNextAt(next).SetHeld(held)
-	}).OnConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent).UpdateNewValues().Exec(ctx)
+	}).OnConflict(entsql.ConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent), entsql.ResolveWithNewValues()).Exec(ctx)
 }
 
 // planHeld makes held events due at the same time as the last event that they wait

@@ -3,7 +3,6 @@
 package saved
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -38,9 +37,8 @@ type Config struct {
 	BuiltIn  []BuiltIn
 }
 
-// BuiltIn is a public query that belongs to the service itself. Former is the hash of an
-// earlier text with the same result, whose URL is permanent; it may be "".
-type BuiltIn struct{ Name, Title, Description, Text, Former string }
+// BuiltIn is a public query that belongs to the service itself.
+type BuiltIn struct{ Name, Title, Description, Text string }
 
 // Handle is the handle of the service's own queries.
 const Handle = "palmares"
@@ -68,7 +66,7 @@ func New(cfg Config) (*Queries, error) {
 			return nil, fmt.Errorf("built-in query %s: %w", b.Name, err)
 		}
 		about := presentation{title: b.Title, description: b.Description}
-		for _, address := range []string{namedAddress(Handle, b.Name), hashAddress(hashOf(b.Text)), hashAddress(cmp.Or(b.Former, hashOf(b.Text)))} {
+		for _, address := range []string{namedAddress(Handle, b.Name), hashAddress(hashOf(b.Text))} {
 			s.builtIn[address] = &record{query: q, text: b.Text, presentation: about, state: state{address: address, name: b.Name, hash: hashOf(b.Text), public: true}}
 		}
 	}

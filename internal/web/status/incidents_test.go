@@ -26,7 +26,7 @@ func record(t *testing.T, s *store.Store, start time.Time, minutes string) {
 	for i, minute := range minutes {
 		if minute != ' ' {
 			failed := strings.Count(string(minute), "-")
-			rows = append(rows, s.Write.Minute.Create().SetID(minuteOf(start)+i).SetRequests(30).SetFailed(failed))
+			rows = append(rows, s.Write.Minute.Create().SetID(minuteOf(start)+i).SetChecks(30).SetFailed(failed))
 		}
 	}
 	for batch := range slices.Chunk(rows, 1000) {

@@ -257,9 +257,8 @@ func Availability(ctx context.Context, s *store.Store, days int) (availability f
 	return total.Availability(), total.Known(), err
 }
 
-// A minute is up if a server was running and its checks succeeded. Earlier
-// versions counted requests, of which one in a hundred was allowed to fail.
-const isUp = "failed * 100 <= requests"
+// A minute is up if a server was running and at most one check in a hundred failed.
+const isUp = "failed * 100 <= checks"
 
 const sumByDay = `SELECT id / 1440, sum(CASE WHEN ` + isUp + ` THEN 1 ELSE 0 END), min(id)
 	FROM minutes WHERE id >= $1 AND id < $2 GROUP BY id / 1440`

@@ -44,8 +44,8 @@ func TestPage(t *testing.T) {
 		if got := get(); got.Code != 200 || !strings.Contains(got.Body.String(), "There is no data yet") {
 			t.Errorf("got %d %s, want a page without data", got.Code, got.Body)
 		}
-		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 2).SetRequests(10).SetFailed(0).ExecX(t.Context())
-		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 1).SetRequests(10).SetFailed(9).ExecX(t.Context())
+		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 2).SetChecks(10).SetFailed(0).ExecX(t.Context())
+		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 1).SetChecks(10).SetFailed(9).ExecX(t.Context())
 		at.Time = at.Add(freshFor)
 		body := get().Body.String()
 		for _, text := range []string{"<strong>50.00%</strong>", `class="bad"`, "15\u00a0Nov\u00a02026 · 50.00%", "The target is 99%"} {
@@ -124,7 +124,7 @@ func TestPageAfterWrongClock(t *testing.T) {
 	at.Time = at.AddDate(-1, 0, 0)
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, httptest.NewRequest("GET", Path, nil))
-	s.Write.Minute.Create().SetID(minuteOf(at.Time) - 2).SetRequests(30).SetFailed(0).ExecX(t.Context())
+	s.Write.Minute.Create().SetID(minuteOf(at.Time) - 2).SetChecks(30).SetFailed(0).ExecX(t.Context())
 	at.pass(freshFor)
 	w = httptest.NewRecorder()
 	p.ServeHTTP(w, httptest.NewRequest("GET", Path, nil))

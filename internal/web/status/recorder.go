@@ -69,8 +69,7 @@ type Recorder struct {
 	pending map[int]counts // minutes that are not written yet
 }
 
-// counts are the checks of a minute. They are stored in columns named after the
-// requests that earlier versions counted.
+// counts are the checks of a minute.
 type counts struct{ checks, failed int }
 
 // NewRecorder returns a recorder that writes to the database it checks.
@@ -207,9 +206,13 @@ func (r *Recorder) write(ctx context.Context, all bool) {
 	err := r.store.Update(ctx, func(tx *ent.Tx) error {
 		for _, at := range slices.Sorted(maps.Keys(batch)) { // a fixed order avoids deadlocks between servers
 			c := batch[at]
-			err := tx.Minute.Create().SetID(at).SetRequests(c.checks).SetFailed(c.failed).
-				OnConflict(entsql.ConflictColumns(minute.FieldID)).
-				Update(func(u *ent.MinuteUpsert) { u.AddRequests(c.checks).AddFailed(c.failed) }).Exec(ctx)
+			err := tx.Minute.Create().SetID(at).SetChecks(c.checks).SetFailed(c.failed).
+				OnConflict(
+					entsql.ConflictColumns(minute.FieldID),
+					entsql.ResolveWith(func(u *entsql.UpdateSet) {
+						u.Add(minute.FieldChecks, c.checks).Add(minute.FieldFailed, c.failed)
+					}),
+				).Exec(ctx)
 			if err != nil {
 				return err
 			}

@@ -110,8 +110,8 @@ func TestRecorder(t *testing.T) {
 		if all[0].Known() || all[0].percent(lang.English) != "no data" || all[0].Date.Format(time.DateOnly) != "2026-08-18" {
 			t.Errorf("first day: got %+v, want no data", all[0])
 		}
-		if row := s.Read.Minute.Query().Order(minute.ByID()).FirstX(t.Context()); row.Requests != 4 || row.Failed != 0 {
-			t.Errorf("got %d checks, %d failed, want 4 from both servers and none failed", row.Requests, row.Failed)
+		if row := s.Read.Minute.Query().Order(minute.ByID()).FirstX(t.Context()); row.Checks != 4 || row.Failed != 0 {
+			t.Errorf("got %d checks, %d failed, want 4 from both servers and none failed", row.Checks, row.Failed)
 		}
 
 		// A day later, the rest of that day counts as down.
@@ -139,14 +139,14 @@ func TestFailedWrite(t *testing.T) {
 	r.write(ended, true)
 	checks(2)
 	r.write(t.Context(), true)
-	if row := s.Read.Minute.Query().OnlyX(t.Context()); row.Requests != 5 {
-		t.Errorf("got %d checks, want 5", row.Requests)
+	if row := s.Read.Minute.Query().OnlyX(t.Context()); row.Checks != 5 {
+		t.Errorf("got %d checks, want 5", row.Checks)
 	}
 	// When the server stops, the current minute is written too.
 	checks(1)
 	r.Run(ended)
-	if row := s.Read.Minute.Query().OnlyX(t.Context()); row.Requests != 6 {
-		t.Errorf("after the server stopped: got %d checks, want 6", row.Requests)
+	if row := s.Read.Minute.Query().OnlyX(t.Context()); row.Checks != 6 {
+		t.Errorf("after the server stopped: got %d checks, want 6", row.Checks)
 	}
 	// The number of pending minutes is limited.
 	for i := range maxPending + 10 {
@@ -229,7 +229,7 @@ func TestMinutesOutOfRange(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 		create := func(at time.Time) {
-			s.Write.Minute.Create().SetID(minuteOf(at)).SetRequests(30).SetFailed(0).ExecX(t.Context())
+			s.Write.Minute.Create().SetID(minuteOf(at)).SetChecks(30).SetFailed(0).ExecX(t.Context())
 		}
 		for i := range 60 {
 			create(now.Add(time.Duration(i-60) * time.Minute))

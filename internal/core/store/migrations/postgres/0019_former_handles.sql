@@ -1,1 +1,0 @@
-CREATE TABLE "former_handles" ("id" character varying NOT NULL COLLATE "C", PRIMARY KEY ("id"));

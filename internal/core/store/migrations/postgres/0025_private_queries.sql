@@ -1,2 +1,0 @@
--- Applications read private saved queries only if their users allowed it.
-ALTER TABLE "oauth_grants" ADD COLUMN "private_queries" boolean NOT NULL DEFAULT false;

@@ -1,1 +1,0 @@
-CREATE TABLE `former_handles` (`id` text NOT NULL, PRIMARY KEY (`id`));
