@@ -60,7 +60,6 @@ type Server struct {
 	cfg        Config
 	server     *sdk.Server
 	http       http.Handler
-	categories *tool
 	toolDetail *tool
 	review     *graph.Operation
 	sdl        []definition
@@ -97,10 +96,7 @@ func New(cfg Config) (*Server, error) {
 		s.addTool(t.name, t.title, t.description(), t.input, t.output, func(ctx context.Context, arguments json.RawMessage) (*result, error) {
 			return handle(s, ctx, t, arguments)
 		})
-		switch t.name {
-		case "list_categories":
-			s.categories = t
-		case "get_tool":
+		if t.name == "get_tool" {
 			s.toolDetail = t
 		}
 	}
@@ -237,7 +233,7 @@ func (s *Server) addResources() {
 		found, err := s.call(ctx, s.toolDetail, json.RawMessage(`{"slug":`+string(slug)+`}`))
 		switch p := problem.Of(err); {
 		case err == nil:
-			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: string(found.structured)}}}, nil
+			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: string(found.Structured)}}}, nil
 		case p.Code == problem.NotFound || p.Code == problem.BadInput:
 			return nil, errNoResource(request.Params.URI, p.Message)
 		default:
