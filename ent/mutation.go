@@ -15848,7 +15848,9 @@ type SavedQueryMutation struct {
 	id             *int
 	name           *string
 	hash           *string
+	title          *string
 	description    *string
+	chart          *string
 	public         *bool
 	token_hash     *string
 	broken_reason  *string
@@ -16069,6 +16071,42 @@ func (m *SavedQueryMutation) ResetHash() {
 	m.hash = nil
 }
 
+// SetTitle sets the "title" field.
+func (m *SavedQueryMutation) SetTitle(s string) {
+	m.title = &s
+}
+
+// Title returns the value of the "title" field in the mutation.
+func (m *SavedQueryMutation) Title() (r string, exists bool) {
+	v := m.title
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTitle returns the old "title" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldTitle(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTitle is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTitle requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTitle: %w", err)
+	}
+	return oldValue.Title, nil
+}
+
+// ResetTitle resets all changes to the "title" field.
+func (m *SavedQueryMutation) ResetTitle() {
+	m.title = nil
+}
+
 // SetDescription sets the "description" field.
 func (m *SavedQueryMutation) SetDescription(s string) {
 	m.description = &s
@@ -16103,6 +16141,42 @@ func (m *SavedQueryMutation) OldDescription(ctx context.Context) (v string, err 
 // ResetDescription resets all changes to the "description" field.
 func (m *SavedQueryMutation) ResetDescription() {
 	m.description = nil
+}
+
+// SetChart sets the "chart" field.
+func (m *SavedQueryMutation) SetChart(s string) {
+	m.chart = &s
+}
+
+// Chart returns the value of the "chart" field in the mutation.
+func (m *SavedQueryMutation) Chart() (r string, exists bool) {
+	v := m.chart
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChart returns the old "chart" field's value of the SavedQuery entity.
+// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedQueryMutation) OldChart(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChart is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChart requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChart: %w", err)
+	}
+	return oldValue.Chart, nil
+}
+
+// ResetChart resets all changes to the "chart" field.
+func (m *SavedQueryMutation) ResetChart() {
+	m.chart = nil
 }
 
 // SetPublic sets the "public" field.
@@ -16395,7 +16469,7 @@ func (m *SavedQueryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SavedQueryMutation) Fields() []string {
-	fields := make([]string, 0, 10)
+	fields := make([]string, 0, 12)
 	if m.account != nil {
 		fields = append(fields, savedquery.FieldAccountID)
 	}
@@ -16405,8 +16479,14 @@ func (m *SavedQueryMutation) Fields() []string {
 	if m.hash != nil {
 		fields = append(fields, savedquery.FieldHash)
 	}
+	if m.title != nil {
+		fields = append(fields, savedquery.FieldTitle)
+	}
 	if m.description != nil {
 		fields = append(fields, savedquery.FieldDescription)
+	}
+	if m.chart != nil {
+		fields = append(fields, savedquery.FieldChart)
 	}
 	if m.public != nil {
 		fields = append(fields, savedquery.FieldPublic)
@@ -16440,8 +16520,12 @@ func (m *SavedQueryMutation) Field(name string) (ent.Value, bool) {
 		return m.Name()
 	case savedquery.FieldHash:
 		return m.Hash()
+	case savedquery.FieldTitle:
+		return m.Title()
 	case savedquery.FieldDescription:
 		return m.Description()
+	case savedquery.FieldChart:
+		return m.Chart()
 	case savedquery.FieldPublic:
 		return m.Public()
 	case savedquery.FieldTokenHash:
@@ -16469,8 +16553,12 @@ func (m *SavedQueryMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldName(ctx)
 	case savedquery.FieldHash:
 		return m.OldHash(ctx)
+	case savedquery.FieldTitle:
+		return m.OldTitle(ctx)
 	case savedquery.FieldDescription:
 		return m.OldDescription(ctx)
+	case savedquery.FieldChart:
+		return m.OldChart(ctx)
 	case savedquery.FieldPublic:
 		return m.OldPublic(ctx)
 	case savedquery.FieldTokenHash:
@@ -16513,12 +16601,26 @@ func (m *SavedQueryMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetHash(v)
 		return nil
+	case savedquery.FieldTitle:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTitle(v)
+		return nil
 	case savedquery.FieldDescription:
 		v, ok := value.(string)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetDescription(v)
+		return nil
+	case savedquery.FieldChart:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChart(v)
 		return nil
 	case savedquery.FieldPublic:
 		v, ok := value.(bool)
@@ -16632,8 +16734,14 @@ func (m *SavedQueryMutation) ResetField(name string) error {
 	case savedquery.FieldHash:
 		m.ResetHash()
 		return nil
+	case savedquery.FieldTitle:
+		m.ResetTitle()
+		return nil
 	case savedquery.FieldDescription:
 		m.ResetDescription()
+		return nil
+	case savedquery.FieldChart:
+		m.ResetChart()
 		return nil
 	case savedquery.FieldPublic:
 		m.ResetPublic()

@@ -348,24 +348,32 @@ func init() {
 	savedqueryDescHash := savedqueryFields[2].Descriptor()
 	// savedquery.HashValidator is a validator for the "hash" field. It is called by the builders before save.
 	savedquery.HashValidator = savedqueryDescHash.Validators[0].(func(string) error)
+	// savedqueryDescTitle is the schema descriptor for title field.
+	savedqueryDescTitle := savedqueryFields[3].Descriptor()
+	// savedquery.DefaultTitle holds the default value on creation for the title field.
+	savedquery.DefaultTitle = savedqueryDescTitle.Default.(string)
 	// savedqueryDescDescription is the schema descriptor for description field.
-	savedqueryDescDescription := savedqueryFields[3].Descriptor()
+	savedqueryDescDescription := savedqueryFields[4].Descriptor()
 	// savedquery.DefaultDescription holds the default value on creation for the description field.
 	savedquery.DefaultDescription = savedqueryDescDescription.Default.(string)
+	// savedqueryDescChart is the schema descriptor for chart field.
+	savedqueryDescChart := savedqueryFields[5].Descriptor()
+	// savedquery.DefaultChart holds the default value on creation for the chart field.
+	savedquery.DefaultChart = savedqueryDescChart.Default.(string)
 	// savedqueryDescBrokenReason is the schema descriptor for broken_reason field.
-	savedqueryDescBrokenReason := savedqueryFields[6].Descriptor()
+	savedqueryDescBrokenReason := savedqueryFields[8].Descriptor()
 	// savedquery.DefaultBrokenReason holds the default value on creation for the broken_reason field.
 	savedquery.DefaultBrokenReason = savedqueryDescBrokenReason.Default.(string)
 	// savedqueryDescNotifyOwner is the schema descriptor for notify_owner field.
-	savedqueryDescNotifyOwner := savedqueryFields[7].Descriptor()
+	savedqueryDescNotifyOwner := savedqueryFields[9].Descriptor()
 	// savedquery.DefaultNotifyOwner holds the default value on creation for the notify_owner field.
 	savedquery.DefaultNotifyOwner = savedqueryDescNotifyOwner.Default.(bool)
 	// savedqueryDescCreatedAt is the schema descriptor for created_at field.
-	savedqueryDescCreatedAt := savedqueryFields[8].Descriptor()
+	savedqueryDescCreatedAt := savedqueryFields[10].Descriptor()
 	// savedquery.DefaultCreatedAt holds the default value on creation for the created_at field.
 	savedquery.DefaultCreatedAt = savedqueryDescCreatedAt.Default.(func() time.Time)
 	// savedqueryDescUpdatedAt is the schema descriptor for updated_at field.
-	savedqueryDescUpdatedAt := savedqueryFields[9].Descriptor()
+	savedqueryDescUpdatedAt := savedqueryFields[11].Descriptor()
 	// savedquery.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	savedquery.DefaultUpdatedAt = savedqueryDescUpdatedAt.Default.(func() time.Time)
 	secretFields := schema.Secret{}.Fields()

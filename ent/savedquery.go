@@ -24,8 +24,12 @@ type SavedQuery struct {
 	Name string `json:"name,omitempty"`
 	// Hash of the current text; see QueryVersion.
 	Hash string `json:"hash,omitempty"`
-	// Lines with the title, the form of the chart as JSON, and the description.
+	// Title holds the value of the "title" field.
+	Title string `json:"title,omitempty"`
+	// Description holds the value of the "description" field.
 	Description string `json:"description,omitempty"`
+	// How the page draws the result, as JSON; empty if the page decides.
+	Chart string `json:"chart,omitempty"`
 	// Public holds the value of the "public" field.
 	Public bool `json:"public,omitempty"`
 	// SHA-256 of the token that gives access without a key, in hexadecimal; null if there is none.
@@ -73,7 +77,7 @@ func (*SavedQuery) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case savedquery.FieldID, savedquery.FieldAccountID:
 			values[i] = new(sql.NullInt64)
-		case savedquery.FieldName, savedquery.FieldHash, savedquery.FieldDescription, savedquery.FieldTokenHash, savedquery.FieldBrokenReason:
+		case savedquery.FieldName, savedquery.FieldHash, savedquery.FieldTitle, savedquery.FieldDescription, savedquery.FieldChart, savedquery.FieldTokenHash, savedquery.FieldBrokenReason:
 			values[i] = new(sql.NullString)
 		case savedquery.FieldCreatedAt, savedquery.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -116,11 +120,23 @@ func (_m *SavedQuery) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Hash = value.String
 			}
+		case savedquery.FieldTitle:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field title", values[i])
+			} else if value.Valid {
+				_m.Title = value.String
+			}
 		case savedquery.FieldDescription:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field description", values[i])
 			} else if value.Valid {
 				_m.Description = value.String
+			}
+		case savedquery.FieldChart:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field chart", values[i])
+			} else if value.Valid {
+				_m.Chart = value.String
 			}
 		case savedquery.FieldPublic:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -209,8 +225,14 @@ func (_m *SavedQuery) String() string {
 	builder.WriteString("hash=")
 	builder.WriteString(_m.Hash)
 	builder.WriteString(", ")
+	builder.WriteString("title=")
+	builder.WriteString(_m.Title)
+	builder.WriteString(", ")
 	builder.WriteString("description=")
 	builder.WriteString(_m.Description)
+	builder.WriteString(", ")
+	builder.WriteString("chart=")
+	builder.WriteString(_m.Chart)
 	builder.WriteString(", ")
 	builder.WriteString("public=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Public))

@@ -41,6 +41,20 @@ func (_c *SavedQueryCreate) SetHash(v string) *SavedQueryCreate {
 	return _c
 }
 
+// SetTitle sets the "title" field.
+func (_c *SavedQueryCreate) SetTitle(v string) *SavedQueryCreate {
+	_c.mutation.SetTitle(v)
+	return _c
+}
+
+// SetNillableTitle sets the "title" field if the given value is not nil.
+func (_c *SavedQueryCreate) SetNillableTitle(v *string) *SavedQueryCreate {
+	if v != nil {
+		_c.SetTitle(*v)
+	}
+	return _c
+}
+
 // SetDescription sets the "description" field.
 func (_c *SavedQueryCreate) SetDescription(v string) *SavedQueryCreate {
 	_c.mutation.SetDescription(v)
@@ -51,6 +65,20 @@ func (_c *SavedQueryCreate) SetDescription(v string) *SavedQueryCreate {
 func (_c *SavedQueryCreate) SetNillableDescription(v *string) *SavedQueryCreate {
 	if v != nil {
 		_c.SetDescription(*v)
+	}
+	return _c
+}
+
+// SetChart sets the "chart" field.
+func (_c *SavedQueryCreate) SetChart(v string) *SavedQueryCreate {
+	_c.mutation.SetChart(v)
+	return _c
+}
+
+// SetNillableChart sets the "chart" field if the given value is not nil.
+func (_c *SavedQueryCreate) SetNillableChart(v *string) *SavedQueryCreate {
+	if v != nil {
+		_c.SetChart(*v)
 	}
 	return _c
 }
@@ -171,9 +199,17 @@ func (_c *SavedQueryCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *SavedQueryCreate) defaults() {
+	if _, ok := _c.mutation.Title(); !ok {
+		v := savedquery.DefaultTitle
+		_c.mutation.SetTitle(v)
+	}
 	if _, ok := _c.mutation.Description(); !ok {
 		v := savedquery.DefaultDescription
 		_c.mutation.SetDescription(v)
+	}
+	if _, ok := _c.mutation.Chart(); !ok {
+		v := savedquery.DefaultChart
+		_c.mutation.SetChart(v)
 	}
 	if _, ok := _c.mutation.BrokenReason(); !ok {
 		v := savedquery.DefaultBrokenReason
@@ -214,8 +250,14 @@ func (_c *SavedQueryCreate) check() error {
 			return &ValidationError{Name: "hash", err: fmt.Errorf(`ent: validator failed for field "SavedQuery.hash": %w`, err)}
 		}
 	}
+	if _, ok := _c.mutation.Title(); !ok {
+		return &ValidationError{Name: "title", err: errors.New(`ent: missing required field "SavedQuery.title"`)}
+	}
 	if _, ok := _c.mutation.Description(); !ok {
 		return &ValidationError{Name: "description", err: errors.New(`ent: missing required field "SavedQuery.description"`)}
+	}
+	if _, ok := _c.mutation.Chart(); !ok {
+		return &ValidationError{Name: "chart", err: errors.New(`ent: missing required field "SavedQuery.chart"`)}
 	}
 	if _, ok := _c.mutation.Public(); !ok {
 		return &ValidationError{Name: "public", err: errors.New(`ent: missing required field "SavedQuery.public"`)}
@@ -270,9 +312,17 @@ func (_c *SavedQueryCreate) createSpec() (*SavedQuery, *sqlgraph.CreateSpec) {
 		_spec.SetField(savedquery.FieldHash, field.TypeString, value)
 		_node.Hash = value
 	}
+	if value, ok := _c.mutation.Title(); ok {
+		_spec.SetField(savedquery.FieldTitle, field.TypeString, value)
+		_node.Title = value
+	}
 	if value, ok := _c.mutation.Description(); ok {
 		_spec.SetField(savedquery.FieldDescription, field.TypeString, value)
 		_node.Description = value
+	}
+	if value, ok := _c.mutation.Chart(); ok {
+		_spec.SetField(savedquery.FieldChart, field.TypeString, value)
+		_node.Chart = value
 	}
 	if value, ok := _c.mutation.Public(); ok {
 		_spec.SetField(savedquery.FieldPublic, field.TypeBool, value)

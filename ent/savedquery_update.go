@@ -42,6 +42,20 @@ func (_u *SavedQueryUpdate) SetNillableHash(v *string) *SavedQueryUpdate {
 	return _u
 }
 
+// SetTitle sets the "title" field.
+func (_u *SavedQueryUpdate) SetTitle(v string) *SavedQueryUpdate {
+	_u.mutation.SetTitle(v)
+	return _u
+}
+
+// SetNillableTitle sets the "title" field if the given value is not nil.
+func (_u *SavedQueryUpdate) SetNillableTitle(v *string) *SavedQueryUpdate {
+	if v != nil {
+		_u.SetTitle(*v)
+	}
+	return _u
+}
+
 // SetDescription sets the "description" field.
 func (_u *SavedQueryUpdate) SetDescription(v string) *SavedQueryUpdate {
 	_u.mutation.SetDescription(v)
@@ -52,6 +66,20 @@ func (_u *SavedQueryUpdate) SetDescription(v string) *SavedQueryUpdate {
 func (_u *SavedQueryUpdate) SetNillableDescription(v *string) *SavedQueryUpdate {
 	if v != nil {
 		_u.SetDescription(*v)
+	}
+	return _u
+}
+
+// SetChart sets the "chart" field.
+func (_u *SavedQueryUpdate) SetChart(v string) *SavedQueryUpdate {
+	_u.mutation.SetChart(v)
+	return _u
+}
+
+// SetNillableChart sets the "chart" field if the given value is not nil.
+func (_u *SavedQueryUpdate) SetNillableChart(v *string) *SavedQueryUpdate {
+	if v != nil {
+		_u.SetChart(*v)
 	}
 	return _u
 }
@@ -192,8 +220,14 @@ func (_u *SavedQueryUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if value, ok := _u.mutation.Hash(); ok {
 		_spec.SetField(savedquery.FieldHash, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Title(); ok {
+		_spec.SetField(savedquery.FieldTitle, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.Description(); ok {
 		_spec.SetField(savedquery.FieldDescription, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Chart(); ok {
+		_spec.SetField(savedquery.FieldChart, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Public(); ok {
 		_spec.SetField(savedquery.FieldPublic, field.TypeBool, value)
@@ -247,6 +281,20 @@ func (_u *SavedQueryUpdateOne) SetNillableHash(v *string) *SavedQueryUpdateOne {
 	return _u
 }
 
+// SetTitle sets the "title" field.
+func (_u *SavedQueryUpdateOne) SetTitle(v string) *SavedQueryUpdateOne {
+	_u.mutation.SetTitle(v)
+	return _u
+}
+
+// SetNillableTitle sets the "title" field if the given value is not nil.
+func (_u *SavedQueryUpdateOne) SetNillableTitle(v *string) *SavedQueryUpdateOne {
+	if v != nil {
+		_u.SetTitle(*v)
+	}
+	return _u
+}
+
 // SetDescription sets the "description" field.
 func (_u *SavedQueryUpdateOne) SetDescription(v string) *SavedQueryUpdateOne {
 	_u.mutation.SetDescription(v)
@@ -257,6 +305,20 @@ func (_u *SavedQueryUpdateOne) SetDescription(v string) *SavedQueryUpdateOne {
 func (_u *SavedQueryUpdateOne) SetNillableDescription(v *string) *SavedQueryUpdateOne {
 	if v != nil {
 		_u.SetDescription(*v)
+	}
+	return _u
+}
+
+// SetChart sets the "chart" field.
+func (_u *SavedQueryUpdateOne) SetChart(v string) *SavedQueryUpdateOne {
+	_u.mutation.SetChart(v)
+	return _u
+}
+
+// SetNillableChart sets the "chart" field if the given value is not nil.
+func (_u *SavedQueryUpdateOne) SetNillableChart(v *string) *SavedQueryUpdateOne {
+	if v != nil {
+		_u.SetChart(*v)
 	}
 	return _u
 }
@@ -427,8 +489,14 @@ func (_u *SavedQueryUpdateOne) sqlSave(ctx context.Context) (_node *SavedQuery, 
 	if value, ok := _u.mutation.Hash(); ok {
 		_spec.SetField(savedquery.FieldHash, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Title(); ok {
+		_spec.SetField(savedquery.FieldTitle, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.Description(); ok {
 		_spec.SetField(savedquery.FieldDescription, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Chart(); ok {
+		_spec.SetField(savedquery.FieldChart, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Public(); ok {
 		_spec.SetField(savedquery.FieldPublic, field.TypeBool, value)

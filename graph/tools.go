@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"palmares/graph/document"
@@ -191,10 +190,7 @@ func searchRetired(tools []*release.Tool, query string) (found []*release.Tool, 
 		return nil, nil
 	}
 	for _, t := range tools {
-		of := slices.Concat(text.Words(t.Name), text.Words(t.RetiredNote))
-		if !slices.ContainsFunc(words, func(word string) bool {
-			return !slices.ContainsFunc(of, func(w string) bool { return strings.HasPrefix(w, word) })
-		}) {
+		if t.RetiredWith(words) {
 			found = append(found, t)
 		}
 	}

@@ -633,7 +633,9 @@ var (
 		{Name: "id", Type: field.TypeInt, Increment: true},
 		{Name: "name", Type: field.TypeString},
 		{Name: "hash", Type: field.TypeString},
+		{Name: "title", Type: field.TypeString, Default: ""},
 		{Name: "description", Type: field.TypeString, Default: ""},
+		{Name: "chart", Type: field.TypeString, Default: ""},
 		{Name: "public", Type: field.TypeBool},
 		{Name: "token_hash", Type: field.TypeString, Unique: true, Nullable: true},
 		{Name: "broken_reason", Type: field.TypeString, Default: ""},
@@ -650,7 +652,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "saved_queries_accounts_saved_queries",
-				Columns:    []*schema.Column{SavedQueriesColumns[10]},
+				Columns:    []*schema.Column{SavedQueriesColumns[12]},
 				RefColumns: []*schema.Column{AccountsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -659,12 +661,12 @@ var (
 			{
 				Name:    "savedquery_account_id_name",
 				Unique:  true,
-				Columns: []*schema.Column{SavedQueriesColumns[10], SavedQueriesColumns[1]},
+				Columns: []*schema.Column{SavedQueriesColumns[12], SavedQueriesColumns[1]},
 			},
 			{
 				Name:    "savedquery_notify_owner",
 				Unique:  false,
-				Columns: []*schema.Column{SavedQueriesColumns[7]},
+				Columns: []*schema.Column{SavedQueriesColumns[9]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "notify_owner",
 				},

@@ -20,8 +20,12 @@ const (
 	FieldName = "name"
 	// FieldHash holds the string denoting the hash field in the database.
 	FieldHash = "hash"
+	// FieldTitle holds the string denoting the title field in the database.
+	FieldTitle = "title"
 	// FieldDescription holds the string denoting the description field in the database.
 	FieldDescription = "description"
+	// FieldChart holds the string denoting the chart field in the database.
+	FieldChart = "chart"
 	// FieldPublic holds the string denoting the public field in the database.
 	FieldPublic = "public"
 	// FieldTokenHash holds the string denoting the token_hash field in the database.
@@ -53,7 +57,9 @@ var Columns = []string{
 	FieldAccountID,
 	FieldName,
 	FieldHash,
+	FieldTitle,
 	FieldDescription,
+	FieldChart,
 	FieldPublic,
 	FieldTokenHash,
 	FieldBrokenReason,
@@ -77,8 +83,12 @@ var (
 	NameValidator func(string) error
 	// HashValidator is a validator for the "hash" field. It is called by the builders before save.
 	HashValidator func(string) error
+	// DefaultTitle holds the default value on creation for the "title" field.
+	DefaultTitle string
 	// DefaultDescription holds the default value on creation for the "description" field.
 	DefaultDescription string
+	// DefaultChart holds the default value on creation for the "chart" field.
+	DefaultChart string
 	// DefaultBrokenReason holds the default value on creation for the "broken_reason" field.
 	DefaultBrokenReason string
 	// DefaultNotifyOwner holds the default value on creation for the "notify_owner" field.
@@ -112,9 +122,19 @@ func ByHash(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldHash, opts...).ToFunc()
 }
 
+// ByTitle orders the results by the title field.
+func ByTitle(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTitle, opts...).ToFunc()
+}
+
 // ByDescription orders the results by the description field.
 func ByDescription(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDescription, opts...).ToFunc()
+}
+
+// ByChart orders the results by the chart field.
+func ByChart(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldChart, opts...).ToFunc()
 }
 
 // ByPublic orders the results by the public field.

@@ -70,9 +70,19 @@ func Hash(v string) predicate.SavedQuery {
 	return predicate.SavedQuery(sql.FieldEQ(FieldHash, v))
 }
 
+// Title applies equality check predicate on the "title" field. It's identical to TitleEQ.
+func Title(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldEQ(FieldTitle, v))
+}
+
 // Description applies equality check predicate on the "description" field. It's identical to DescriptionEQ.
 func Description(v string) predicate.SavedQuery {
 	return predicate.SavedQuery(sql.FieldEQ(FieldDescription, v))
+}
+
+// Chart applies equality check predicate on the "chart" field. It's identical to ChartEQ.
+func Chart(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldEQ(FieldChart, v))
 }
 
 // Public applies equality check predicate on the "public" field. It's identical to PublicEQ.
@@ -255,6 +265,71 @@ func HashContainsFold(v string) predicate.SavedQuery {
 	return predicate.SavedQuery(sql.FieldContainsFold(FieldHash, v))
 }
 
+// TitleEQ applies the EQ predicate on the "title" field.
+func TitleEQ(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldEQ(FieldTitle, v))
+}
+
+// TitleNEQ applies the NEQ predicate on the "title" field.
+func TitleNEQ(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldNEQ(FieldTitle, v))
+}
+
+// TitleIn applies the In predicate on the "title" field.
+func TitleIn(vs ...string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldIn(FieldTitle, vs...))
+}
+
+// TitleNotIn applies the NotIn predicate on the "title" field.
+func TitleNotIn(vs ...string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldNotIn(FieldTitle, vs...))
+}
+
+// TitleGT applies the GT predicate on the "title" field.
+func TitleGT(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldGT(FieldTitle, v))
+}
+
+// TitleGTE applies the GTE predicate on the "title" field.
+func TitleGTE(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldGTE(FieldTitle, v))
+}
+
+// TitleLT applies the LT predicate on the "title" field.
+func TitleLT(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldLT(FieldTitle, v))
+}
+
+// TitleLTE applies the LTE predicate on the "title" field.
+func TitleLTE(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldLTE(FieldTitle, v))
+}
+
+// TitleContains applies the Contains predicate on the "title" field.
+func TitleContains(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldContains(FieldTitle, v))
+}
+
+// TitleHasPrefix applies the HasPrefix predicate on the "title" field.
+func TitleHasPrefix(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldHasPrefix(FieldTitle, v))
+}
+
+// TitleHasSuffix applies the HasSuffix predicate on the "title" field.
+func TitleHasSuffix(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldHasSuffix(FieldTitle, v))
+}
+
+// TitleEqualFold applies the EqualFold predicate on the "title" field.
+func TitleEqualFold(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldEqualFold(FieldTitle, v))
+}
+
+// TitleContainsFold applies the ContainsFold predicate on the "title" field.
+func TitleContainsFold(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldContainsFold(FieldTitle, v))
+}
+
 // DescriptionEQ applies the EQ predicate on the "description" field.
 func DescriptionEQ(v string) predicate.SavedQuery {
 	return predicate.SavedQuery(sql.FieldEQ(FieldDescription, v))
@@ -318,6 +393,71 @@ func DescriptionEqualFold(v string) predicate.SavedQuery {
 // DescriptionContainsFold applies the ContainsFold predicate on the "description" field.
 func DescriptionContainsFold(v string) predicate.SavedQuery {
 	return predicate.SavedQuery(sql.FieldContainsFold(FieldDescription, v))
+}
+
+// ChartEQ applies the EQ predicate on the "chart" field.
+func ChartEQ(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldEQ(FieldChart, v))
+}
+
+// ChartNEQ applies the NEQ predicate on the "chart" field.
+func ChartNEQ(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldNEQ(FieldChart, v))
+}
+
+// ChartIn applies the In predicate on the "chart" field.
+func ChartIn(vs ...string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldIn(FieldChart, vs...))
+}
+
+// ChartNotIn applies the NotIn predicate on the "chart" field.
+func ChartNotIn(vs ...string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldNotIn(FieldChart, vs...))
+}
+
+// ChartGT applies the GT predicate on the "chart" field.
+func ChartGT(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldGT(FieldChart, v))
+}
+
+// ChartGTE applies the GTE predicate on the "chart" field.
+func ChartGTE(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldGTE(FieldChart, v))
+}
+
+// ChartLT applies the LT predicate on the "chart" field.
+func ChartLT(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldLT(FieldChart, v))
+}
+
+// ChartLTE applies the LTE predicate on the "chart" field.
+func ChartLTE(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldLTE(FieldChart, v))
+}
+
+// ChartContains applies the Contains predicate on the "chart" field.
+func ChartContains(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldContains(FieldChart, v))
+}
+
+// ChartHasPrefix applies the HasPrefix predicate on the "chart" field.
+func ChartHasPrefix(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldHasPrefix(FieldChart, v))
+}
+
+// ChartHasSuffix applies the HasSuffix predicate on the "chart" field.
+func ChartHasSuffix(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldHasSuffix(FieldChart, v))
+}
+
+// ChartEqualFold applies the EqualFold predicate on the "chart" field.
+func ChartEqualFold(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldEqualFold(FieldChart, v))
+}
+
+// ChartContainsFold applies the ContainsFold predicate on the "chart" field.
+func ChartContainsFold(v string) predicate.SavedQuery {
+	return predicate.SavedQuery(sql.FieldContainsFold(FieldChart, v))
 }
 
 // PublicEQ applies the EQ predicate on the "public" field.

@@ -19,8 +19,9 @@ func (SavedQuery) Fields() []ent.Field {
 		field.Int("account_id").Immutable(),
 		field.String("name").NotEmpty().Immutable(),
 		field.String("hash").NotEmpty().Comment("Hash of the current text; see QueryVersion."),
-		field.String("description").Default("").
-			Comment("Lines with the title, the form of the chart as JSON, and the description."),
+		field.String("title").Default(""),
+		field.String("description").Default(""),
+		field.String("chart").Default("").Comment("How the page draws the result, as JSON; empty if the page decides."),
 		field.Bool("public"),
 		field.String("token_hash").Optional().Nillable().Unique().Sensitive().
 			Comment("SHA-256 of the token that gives access without a key, in hexadecimal; null if there is none."),

@@ -85,9 +85,9 @@ func (p proxies) caller(r *http.Request) quota.Caller {
 	return counted
 }
 
-// allowMessages reports whether the caller may send further messages of MCP.
-func (a *access) allowMessages(r *http.Request, n int) bool {
-	return a.messages.Take(a.proxies.caller(r).Subject, n)
+// allowMessage reports whether the caller may send another message of MCP.
+func (a *access) allowMessage(r *http.Request) bool {
+	return a.messages.Take(a.proxies.caller(r).Subject, 1)
 }
 
 // record returns a function that counts the requests of accounts by key and endpoint.

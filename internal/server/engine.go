@@ -156,7 +156,7 @@ func (e *engine) newMCP(a *access) (*mcp.Server, error) {
 		Version: e.cfg.Version, Schema: schemaText(), MaxBody: e.cfg.Limits.Body, Log: e.cfg.Log,
 	}
 	if a != nil {
-		cfg.Count, cfg.Limit, cfg.Challenge = a.quota.Take, a.allowMessages, a.challenge
+		cfg.Count, cfg.Limit, cfg.Challenge = a.quota.Take, a.allowMessage, a.challenge
 	}
 	for _, g := range guides {
 		cfg.Guides = append(cfg.Guides, mcp.Guide{Name: g.Name, Title: g.Title, Summary: g.Summary, Markdown: g.Markdown})

@@ -9,9 +9,11 @@ package release
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"palmares/ent"
 	"palmares/ent/schema"
@@ -233,6 +235,70 @@ func (r *Release) Search(query string) (Relevance, error) {
 	}
 	return ranks, nil
 }
+
+// Match is a tool that SearchAny found, and how well it matches.
+type Match struct {
+	*Tool
+	Weight float64
+}
+
+// SearchAny returns the tools, also retired ones, that contain all words or, if there are
+// none, some of them, best first. Rare words and those in names count more.
+func (r *Release) SearchAny(words []string) ([]Match, error) {
+	if r.Info == nil || len(words) == 0 {
+		return nil, nil
+	}
+	weights, ranks := map[*Tool]float64{}, Relevance{}
+	add := func(query string) error {
+		found, err := r.Search(query)
+		for _, t := range r.Tools {
+			if err == nil && !t.Active() && t.RetiredWith(text.Words(query)) { // the index has active tools only
+				found[t] = search.Rank(search.Key(query), t.searchKey)
+			}
+		}
+		rarity := math.Log(float64(len(r.Tools)+1) / float64(max(1, len(found))))
+		for t, rank := range found {
+			if strings.Contains(" "+t.NameKey, " "+text.Fold(query)) {
+				weights[t] += rarity
+			}
+			weights[t] += rarity
+			if best, known := ranks[t]; !known || rank < best {
+				ranks[t] = rank
+			}
+		}
+		return err
+	}
+	err := add(strings.Join(words, " "))
+	if len(weights) == 0 {
+		for _, word := range words {
+			if err == nil && utf8.RuneCountInString(word) >= shortWord {
+				err = add(word)
+			}
+		}
+	}
+	var all []Match
+	for t, weight := range weights {
+		all = append(all, Match{t, weight})
+	}
+	compare := ByScore.Comparer()
+	slices.SortFunc(all, func(a, b Match) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), ranks[a.Tool]-ranks[b.Tool], compare(a.Tool, b.Tool), strings.Compare(a.Slug, b.Slug))
+	})
+	return all, err
+}
+
+// RetiredWith reports whether the name or the note of a retired tool has words that start
+// with each of some words.
+func (t *Tool) RetiredWith(words []string) bool {
+	of := slices.Concat(text.Words(t.Name), text.Words(t.RetiredNote))
+	return !slices.ContainsFunc(words, func(word string) bool {
+		return !slices.ContainsFunc(of, func(w string) bool { return strings.HasPrefix(w, word) })
+	})
+}
+
+// shortWord is the number of letters below which SearchAny ignores a word if no tool
+// contains all words.
+const shortWord = 3
 
 // Correct returns a query without its typos, if no tool matches it as it is, or "".
 func (r *Release) Correct(query string) string {

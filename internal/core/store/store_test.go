@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/ent/savedquery"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/drift"
 	"palmares/internal/dev/testkit"
@@ -70,6 +71,10 @@ func TestUpgrade(t *testing.T) {
 		exec(t, s, `INSERT INTO attempts (endpoint_id, delivered, event, type, number, at, status, took_ms, answer) VALUES (1, true, 1, 'x', 1, '2026-11-15', 200, 0, 'Thanks.')`)
 		exec(t, s, `INSERT INTO minutes (id, requests, failed) VALUES (1, 30, 2)`)
 		exec(t, s, `INSERT INTO tool_search (id, slug, words) VALUES (1, 'plume', 'agent plume')`)
+		for i, description := range []string{"Best\n{\"kind\":\"bar\"}\nOne\n\ntwo", "\n{}\n", "Only\n{a}", "é\n{}\nx"} {
+			exec(t, s, fmt.Sprintf(`INSERT INTO saved_queries (id, account_id, name, hash, description, public, created_at, updated_at)
+				VALUES (%[1]d, 1, 'q%[1]d', 'h', '%[2]s', true, '2026-11-15', '2026-11-15')`, i, description))
+		}
 		markMigrated(t, s, 25)
 
 		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 || done[0].Version != 26 {
@@ -83,6 +88,13 @@ func TestUpgrade(t *testing.T) {
 			s.Read.Attempt.Query().OnlyX(ctx).Response, s.Read.Minute.GetX(ctx, 1).Checks)
 		if want := fmt.Sprint(true, 16, "It failed.", true, "Thanks.", 30); got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+		texts := ""
+		for _, q := range s.Read.SavedQuery.Query().Order(savedquery.ByID()).AllX(ctx) {
+			texts += fmt.Sprintf("%q %q %q ", q.Title, q.Chart, q.Description)
+		}
+		if want := `"Best" "{\"kind\":\"bar\"}" "One\n\ntwo" "" "{}" "" "" "" "Only\n{a}" "é" "{}" "x" `; texts != want {
+			t.Errorf("got saved queries %s, want %s", texts, want)
 		}
 		if done, err := s.Migrate(ctx); err != nil || len(done) != 0 {
 			t.Errorf("second run: got migrations %v and %v, want none", done, err)

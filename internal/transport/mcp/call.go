@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"palmares/auth"
@@ -24,8 +25,8 @@ import (
 // result is the result of a call: JSON for programs, and compact text for
 // models.
 type result struct {
-	structured json.RawMessage
-	text       string
+	Structured json.RawMessage
+	Text       string
 }
 
 // maxResult is the size in bytes above which the text of a result explains how to
@@ -79,7 +80,8 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 		}
 		r := s.newResult(body, t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
 		r.add(hint)
-		return cache.NewEntry(slices.Concat(r.structured, []byte{0}, []byte(r.text)), nil), executed.Newest, nil
+		stored, err := jsonv2.Marshal(r)
+		return cache.NewEntry(stored, nil), executed.Newest, err
 	})
 	if missing := (*missingSlug)(nil); errors.As(err, &missing) {
 		return nil, s.explainMissing(ctx, missing)
@@ -87,8 +89,8 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 	if err != nil {
 		return nil, err
 	}
-	structured, words, _ := bytes.Cut(response.Body(), []byte{0}) // which JSON does not contain
-	return &result{structured, string(words)}, nil
+	stored := &result{}
+	return stored, jsonv2.Unmarshal(response.Body(), stored)
 }
 
 // hasNoData reports whether a list is empty.
@@ -103,8 +105,8 @@ func (r *result) add(hint string) {
 		return
 	}
 	quoted, _ := json.Marshal(hint)
-	r.structured = slices.Concat(bytes.TrimSuffix(r.structured, []byte("}")), []byte(`,"hint":`), quoted, []byte("}"))
-	r.text = hint + "\n\n" + r.text
+	r.Structured = slices.Concat(bytes.TrimSuffix(r.Structured, []byte("}")), []byte(`,"hint":`), quoted, []byte("}"))
+	r.Text = hint + "\n\n" + r.Text
 }
 
 // dataNotice separates our words from texts of the catalog, which others wrote.
@@ -197,17 +199,13 @@ func (s *Server) checkCategories(ctx context.Context, given any, asOf graph.AsOf
 	if given == nil {
 		return nil
 	}
-	categories, err := s.run(ctx, s.categories, map[string]any{}, asOf)
+	read, err := s.cfg.Executor.Release(ctx, asOf)
 	if err != nil {
 		return err
 	}
-	var list struct{ Data []struct{ Slug string } }
-	if err := json.Unmarshal(categories.structured, &list); err != nil {
-		return err
-	}
-	slugs := make([]string, len(list.Data))
-	for i, category := range list.Data {
-		slugs[i] = category.Slug
+	var slugs []string
+	for _, category := range read.Categories {
+		slugs = append(slugs, category.Slug)
 	}
 	wanted, isList := given.([]any)
 	if !isList {
@@ -227,5 +225,5 @@ func toolResult(r *result, err error) *sdk.CallToolResult {
 	if err != nil {
 		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: problem.Of(err).Message}}}
 	}
-	return &sdk.CallToolResult{StructuredContent: r.structured, Content: []sdk.Content{&sdk.TextContent{Text: r.text}}}
+	return &sdk.CallToolResult{StructuredContent: r.Structured, Content: []sdk.Content{&sdk.TextContent{Text: r.Text}}}
 }

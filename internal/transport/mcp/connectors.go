@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -62,11 +61,11 @@ const (
 )
 
 const (
-	maxHits   = 10
-	maxQuery  = 200 // characters, as for other searches
-	maxWords  = 16
-	shortWord = 3  // letters below which a word is too short to search for
-	longWord  = 50 // letters above which it is not one
+	maxHits        = 10
+	maxMatches     = 20 // tools that are ranked together with their comparisons
+	maxComparisons = 5  // of a tool
+	maxWords       = 16
+	longWord       = 50 // letters above which it is not a word
 )
 
 // fillers are words of questions that say nothing about what is searched.
@@ -75,34 +74,44 @@ var fillers = strings.Fields(`a ai all an and any are as at au aux avec best bet
 	new of on one or ou outil outils par peut plus pour qu que quel quelle quelles quels qui quoi recommend right should show some sont sur than that the
 	their there these this to tool tools un une use versus vs want what when where which who why will with would you your`)
 
-// search finds what contains all words or, because agents send whole questions, what
-// contains some of them: those with rare words first.
+// search finds tools and comparisons of them. Because agents send whole questions, it
+// ignores words that say nothing.
 func (s *Server) search(ctx context.Context, t *tool, arguments json.RawMessage) (*result, error) {
 	variables, _, err := t.read(arguments)
 	if err != nil {
 		return nil, err
 	}
+	newest, err := s.cfg.Executor.Newest(ctx)
+	if err != nil {
+		return nil, err
+	}
 	query := variables["query"].(string)
-	hits := []*hit{}
 	words := text.Words(query)
-	if asked := slices.DeleteFunc(slices.Clone(words), isFiller); len(asked) > 0 {
+	if asked := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return slices.Contains(fillers, word) }); len(asked) > 0 {
 		words = asked
 	}
 	words = slices.DeleteFunc(words, func(word string) bool { return utf8.RuneCountInString(word) > longWord })
-	words = words[:min(len(words), maxWords)]
-	if all := strings.Join(words, " "); all != "" && utf8.RuneCountInString(all) <= maxQuery {
-		if err := s.find(ctx, t, all, &hits); err != nil {
-			return nil, err
-		}
+	matches, err := newest.SearchAny(words[:min(len(words), maxWords)])
+	if err != nil {
+		return nil, err
 	}
-	if len(hits) == 0 && len(words) > 1 {
-		for _, word := range words {
-			if utf8.RuneCountInString(word) < shortWord {
-				continue
-			}
-			if err := s.find(ctx, t, word, &hits); err != nil {
-				return nil, err
-			}
+	hits := []*hit{}
+	add := func(id, title, url string, weight float64) {
+		i := slices.IndexFunc(hits, func(h *hit) bool { return h.ID == id })
+		if i < 0 {
+			i, hits = len(hits), append(hits, &hit{ID: id, Title: title, URL: url})
+		}
+		hits[i].weight += weight
+	}
+	for _, m := range matches[:min(len(matches), maxMatches)] {
+		if !m.Active() {
+			add(kindRetired+":"+m.Slug, m.Name, s.retiredURL(m.Slug), m.Weight)
+			continue
+		}
+		add(kindTool+":"+m.Slug, m.Name, m.CanonicalURL, m.Weight)
+		comparisons := newest.ComparisonsOf(m.Tool)
+		for _, c := range comparisons[:min(len(comparisons), maxComparisons)] { // those of two matches rank higher
+			add(kindComparison+":"+c.Slug, c.Title, c.CanonicalURL, m.Weight/2)
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b *hit) int { return cmp.Compare(b.weight, a.weight) })
@@ -110,75 +119,12 @@ func (s *Server) search(ctx context.Context, t *tool, arguments json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	found := &result{structured: body}
+	found := &result{Structured: body}
 	if len(hits) == 0 {
-		newest, err := s.cfg.Executor.Newest(ctx)
-		if err != nil {
-			return nil, err
-		}
 		found.add(explainEmpty(newest, map[string]any{"search": query}))
 	}
-	found.text = string(found.structured)
+	found.Text = string(found.Structured)
 	return found, nil
-}
-
-func isFiller(word string) bool { return slices.Contains(fillers, word) }
-
-// find adds what contains all words of a query. Comparisons contain the names of their
-// tools, so they are found with either and rank higher with both. Rare words and those
-// in names count more.
-func (s *Server) find(ctx context.Context, t *tool, query string, hits *[]*hit) error {
-	found, err := s.run(ctx, t, map[string]any{"query": query}, graph.AsOf{})
-	if err != nil {
-		return err
-	}
-	type item struct {
-		Slug, Name, Title string
-		CanonicalURL      string `json:"canonical_url"`
-		Comparisons       []item
-	}
-	var lists struct {
-		Tools, Retired struct {
-			Items []item
-			Meta  struct{ Total int }
-		}
-	}
-	if err := json.Unmarshal(found.structured, &lists); err != nil {
-		return err
-	}
-	newest, err := s.cfg.Executor.Newest(ctx)
-	if err != nil {
-		return err
-	}
-	folded, total := text.Fold(query), lists.Tools.Meta.Total+lists.Retired.Meta.Total
-	weight := func(name string) float64 {
-		rarity := math.Log(float64(len(newest.Tools)+1) / float64(max(1, total)))
-		if strings.Contains(" "+text.Fold(name), " "+folded) {
-			return 2 * rarity
-		}
-		return rarity
-	}
-	add := func(kind, slug, title, url string, weight float64) {
-		id := kind + ":" + slug
-		i := slices.IndexFunc(*hits, func(h *hit) bool { return h.ID == id })
-		if i < 0 {
-			i = len(*hits)
-			*hits = append(*hits, &hit{ID: id, Title: title, URL: url})
-		}
-		(*hits)[i].weight += weight
-	}
-	for _, tool := range lists.Tools.Items {
-		add(kindTool, tool.Slug, tool.Name, tool.CanonicalURL, weight(tool.Name))
-	}
-	for _, tool := range lists.Retired.Items {
-		add(kindRetired, tool.Slug, tool.Name, s.retiredURL(tool.Slug), weight(tool.Name))
-	}
-	for _, tool := range lists.Tools.Items {
-		for _, c := range tool.Comparisons {
-			add(kindComparison, c.Slug, c.Title, c.CanonicalURL, weight(tool.Name)/2)
-		}
-	}
-	return nil
 }
 
 // retiredURL returns the page of a retired tool: the editors' site has none.
@@ -209,10 +155,10 @@ func (s *Server) fetch(ctx context.Context, t *tool, arguments json.RawMessage) 
 		return nil, err
 	}
 	var body map[string]map[string]json.RawMessage
-	if err := json.Unmarshal(read.structured, &body); err != nil {
+	if err := json.Unmarshal(read.Structured, &body); err != nil {
 		return nil, err
 	}
-	p := page{Text: read.text, Metadata: map[string]json.RawMessage{}}
+	p := page{Text: read.Text, Metadata: map[string]json.RawMessage{}}
 	var fields map[string]json.RawMessage
 	for name, k := range map[string]string{"tool": kindTool, "retired": kindRetired, "comparison": kindComparison} {
 		if body[name] != nil {

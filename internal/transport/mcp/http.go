@@ -11,13 +11,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -41,242 +39,119 @@ func (s *Server) newHandler() http.Handler {
 // ServeHTTP handles one request. A repeated call gets its cached reply without the
 // library, whose decoding and encoding cost more than everything else.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, request: r, server: s}
 	if !s.origins.allow(r.Header["Origin"]) {
 		problem.Write(w, problem.New(problem.Forbidden, "Requests from web pages of other origins are not allowed. Send requests without an Origin header, or from %s.", s.cfg.PublicURL))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		x.fail(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("The request body is larger than %d bytes.", s.cfg.MaxBody))
+		fail(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("The request body is larger than %d bytes.", s.cfg.MaxBody))
 		return
 	}
 	if err != nil {
 		return // the client disconnected
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	messages, members := batchLength(body), bytes.Count(body, []byte(`":`))
-	isCounted := messages == 0 && members <= maxMembers && slices.Contains(countedMethods, methodOf(body))
-	if s.cfg.Limit != nil && !isCounted && !s.cfg.Limit(r, max(messages, 1)) { // before parsing
-		x.Header().Set("Retry-After", "60")
-		x.fail(http.StatusTooManyRequests, codeQuota, "You have sent too many messages within a minute. Try again in a minute. Outside of batches, tools/call and resources/read only count against the quota.")
+	members, message := bytes.Count(body, []byte(`":`)), &jsonrpc.Request{}
+	if members <= maxMembers && r.Method == http.MethodPost {
+		var decoded jsonrpc.Message
+		decoded, err = jsonrpc.DecodeMessage(body)
+		if request, ok := decoded.(*jsonrpc.Request); ok {
+			message = request
+		}
+	}
+	x := &exchange{ResponseWriter: w, method: message.Method}
+	isCounted := message.IsCall() && slices.Contains(countedMethods, message.Method)
+	if isCounted && s.cfg.Count != nil {
+		x.refusal = s.cfg.Count(w, r)
+	}
+	if !isCounted && s.cfg.Limit != nil && !s.cfg.Limit(r) {
+		w.Header().Set("Retry-After", "60")
+		fail(w, http.StatusTooManyRequests, codeQuota, "You have sent too many messages within a minute. Try again in a minute. Calls of tools/call and resources/read only count against the quota.")
 		return
 	}
 	switch {
-	case messages > maxBatch:
-		x.fail(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, fmt.Sprintf("A batch may have at most %d messages.", maxBatch))
-		return
 	case members > maxMembers:
-		x.fail(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, fmt.Sprintf("A request may have at most %d members in its objects.", maxMembers))
+		fail(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, fmt.Sprintf("A request may have at most %d members in its objects.", maxMembers))
 		return
 	case r.Method == http.MethodPost && !jsontext.Value(body).IsValid():
-		x.fail(http.StatusBadRequest, jsonrpc.CodeParseError, "The request body is not valid JSON.")
+		fail(w, http.StatusBadRequest, jsonrpc.CodeParseError, "The request body is not valid JSON.")
+		return
+	case err != nil:
+		fail(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, notMessage)
 		return
 	}
-	edition := s.cfg.Cache.Edition()
-	var m message
-	_ = jsonv2.Unmarshal(body, &m) // the library reports what is wrong
-	key := m.key(r)
-	if known, ok := s.replies.Get(edition, key); ok && m.repeatable() && x.countEarly() == nil {
+	edition, key := s.cfg.Cache.Edition(), replyKey(r, message)
+	repeatable := isCounted && message.Method == "tools/call" && x.refusal == nil
+	if known, ok := s.replies.Get(edition, key); ok && repeatable {
+		id, err := json.Marshal(message.ID.Raw())
+		if err != nil {
+			panic(err) // IDs are strings and numbers
+		}
 		x.Header().Set("Content-Type", "application/json")
 		x.Header().Set("Cache-Control", "no-cache, no-transform")
-		fmt.Fprintf(x, `%s%s,"result":%s`, replyStart, m.ID, known)
-		x.finish()
+		fmt.Fprintf(x, `{"jsonrpc":"2.0","id":%s%s%s`, id, resultStart, known)
+		x.finish(s)
 		return
 	}
 	s.http.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
-	x.reword(m.Method)
-	if x.needsAccount && s.cfg.Challenge != nil && messages == 0 { // the other calls of a batch have results
+	if x.needsAccount.Load() && s.cfg.Challenge != nil {
 		x.Header().Set("WWW-Authenticate", s.cfg.Challenge(r))
 		x.status = http.StatusUnauthorized
 	}
-	x.finish()
-	if reply, ok := newReply(x, m); ok && edition == s.cfg.Cache.Edition() && s.cfg.Cache.Newest() > 0 {
-		s.replies.Put(edition, key, reply, len(reply)+len(key.Variables))
+	x.finish(s)
+	_, result, ok := bytes.Cut(x.body.Bytes(), []byte(resultStart))
+	if ok && repeatable && x.status == http.StatusOK && !bytes.Contains(result, []byte(`"isError":true`)) &&
+		edition == s.cfg.Cache.Edition() && s.cfg.Cache.Newest() > 0 {
+		s.replies.Put(edition, key, bytes.Clone(result), len(result)+len(key.Variables))
 	}
 }
+
+// resultStart separates the ID of a reply, in which quotes are escaped, from its result.
+const resultStart = `,"result":`
 
 // countedMethods count against the quota. Everything else is limited per minute.
 var countedMethods = []string{"tools/call", "resources/read"}
 
-const (
-	// maxBatch limits the messages in a batch, because most methods do not count against
-	// the quota and all replies are in memory at once.
-	maxBatch = 20
-	// maxMembers limits the members of all objects in a request. Each has to be compared
-	// with the others, so that they cost much more than long texts.
-	maxMembers = 1_000
-	// maxOthers is how many members may precede the method of a message.
-	maxOthers = 10
-)
+// knownMethods are the methods of the protocol that clients call. For some, the library
+// replies that the server does not offer them.
+var knownMethods = append([]string{
+	"completion/complete", "initialize", "logging/setLevel", "ping", "prompts/get", "prompts/list", "resources/list",
+	"resources/subscribe", "resources/templates/list", "resources/unsubscribe", "server/discover", "subscriptions/listen", "tools/list",
+}, countedMethods...)
 
-// methodOf returns the method of a message, or "", without decoding the rest of it.
-func methodOf(body []byte) string {
-	decoder := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
-	if token, err := decoder.ReadToken(); err != nil || token.Kind() != '{' {
-		return ""
-	}
-	for range maxOthers {
-		name, err := decoder.ReadToken()
-		if err != nil || name.Kind() != '"' {
-			return ""
-		}
-		if name.String() == "method" {
-			method, err := decoder.ReadToken()
-			if err != nil || method.Kind() != '"' {
-				return ""
-			}
-			return method.String()
-		}
-		if decoder.SkipValue() != nil {
-			return ""
-		}
-	}
-	return ""
-}
+// maxMembers limits the members of all objects in a request. Each has to be compared
+// with the others, so that they cost much more than long texts.
+const maxMembers = 1_000
 
-// batchLength returns the number of messages in a batch, at most maxBatch+1; 0 for a
-// single message.
-func batchLength(body []byte) (n int) {
-	decoder := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
-	if decoder.PeekKind() != '[' {
-		return 0
-	}
-	_, err := decoder.ReadToken()
-	for ; err == nil && decoder.PeekKind() != ']' && n <= maxBatch; n++ {
-		err = decoder.SkipValue()
-	}
-	return n
-}
-
-// message is a JSON-RPC message. A batch has no method.
-type message struct {
-	ID     jsontext.Value `json:"id"`
-	Method string         `json:"method"`
-	Others jsontext.Value `json:",inline"`
-}
-
-// usualID matches the IDs that the library writes unchanged.
-var usualID = regexp.MustCompile(`^("[A-Za-z0-9_-]{0,97}"|0|[1-9][0-9]{0,14})$`)
-
-// repeatable reports whether the reply to a message depends only on the message and
-// the catalog.
-func (m message) repeatable() bool { return m.Method == "tools/call" && usualID.Match(m.ID) }
-
-// key identifies equal messages, regardless of their ID. It includes the headers
+// replyKey identifies equal messages, regardless of their ID. It includes the headers
 // that the library checks.
-func (m message) key(r *http.Request) cache.Key {
-	headers := r.Method + "\n" + r.Host
+func replyKey(r *http.Request, message *jsonrpc.Request) cache.Key {
+	headers := r.Host
 	for _, name := range []string{"Content-Type", "Accept", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Last-Event-Id"} {
 		headers += "\n" + strings.Join(r.Header[name], ",")
 	}
-	return cache.Key{Operation: headers, Variables: string(m.Others), Keyed: auth.CallerFrom(r.Context()).MayReadEmbeddings()}
+	return cache.Key{Operation: headers, Variables: string(message.Params), Keyed: auth.CallerFrom(r.Context()).MayReadEmbeddings()}
 }
 
-// reply is the reply to a call, after the ID of the call.
-type reply []byte
-
-const replyStart = `{"jsonrpc":"2.0","id":`
-
-// newReply returns the reply of an exchange if it can be repeated, which errors
-// cannot.
-func newReply(x *exchange, m message) (reply, bool) {
-	rest, ok := bytes.CutPrefix(x.body.Bytes(), []byte(replyStart+string(m.ID)+`,"result":`))
-	return bytes.Clone(rest), ok && m.repeatable() && x.status == http.StatusOK && !bytes.Contains(rest, []byte(`"isError":true`))
-}
-
-// exchange is one HTTP request and its response. It counts the calls in the
-// request, and converts the library's plain-text errors to JSON-RPC.
+// exchange is one HTTP request and its response, which finish sends.
 type exchange struct {
 	http.ResponseWriter
-	request *http.Request
-	server  *Server
-	status  int
-	body    bytes.Buffer
-
-	counting sync.Mutex // calls of a batch run concurrently
-	finished bool       // the response is sent, or the client disconnected
-	counted  bool       // a call is already counted, with this outcome
-	outcome  error
-	failure  *rpcError // why the last failed call failed
-
-	needsAccount bool // a call failed because the caller has no account
+	method       string
+	status       int
+	body         bytes.Buffer
+	refusal      error       // why the call does not run: the quota is used up
+	needsAccount atomic.Bool // the call failed because the caller has no account
 }
 
 type exchangeKey struct{}
 
-// exchangeFrom returns the exchange of a call, or nil over standard streams.
+// exchangeFrom returns the exchange of a call. It is empty over standard streams.
 func exchangeFrom(ctx context.Context) *exchange {
-	x, _ := ctx.Value(exchangeKey{}).(*exchange)
-	return x
-}
-
-// countEarly counts a call before ServeHTTP decides whether the library handles it.
-func (x *exchange) countEarly() error {
-	x.outcome = x.count()
-	x.counted = true
-	return x.outcome
-}
-
-// count counts a call, unless countEarly already did.
-func (x *exchange) count() error {
-	if x == nil || x.server.cfg.Count == nil {
-		return nil
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return x
 	}
-	x.counting.Lock()
-	defer x.counting.Unlock()
-	switch {
-	case x.finished:
-		return context.Canceled // no one is waiting for the result
-	case x.counted:
-		x.counted = false
-		return x.outcome
-	}
-	return x.server.cfg.Count(x.ResponseWriter, x.request)
-}
-
-// requireAccount records that a call requires an account.
-func (x *exchange) requireAccount() {
-	if x != nil {
-		x.counting.Lock()
-		defer x.counting.Unlock()
-		x.needsAccount = true
-	}
-}
-
-// explained returns an error of a call for the library. Over HTTP, the library encodes
-// it, and adds its own words to some: see reword.
-func (x *exchange) explained(why *rpcError) error {
-	if x == nil {
-		return why
-	}
-	x.counting.Lock()
-	defer x.counting.Unlock()
-	x.failure = why
-	return (*jsonrpc.Error)(why)
-}
-
-// reword replaces the library's words in the error of a single message.
-func (x *exchange) reword(method string) {
-	if x.status != http.StatusOK || bytes.Contains(x.body.Bytes(), []byte(`,"result":`)) {
-		return
-	}
-	var reply struct {
-		ID    jsontext.Value `json:"id"`
-		Error *jsonrpc.Error `json:"error"`
-	}
-	if jsonv2.Unmarshal(x.body.Bytes(), &reply) != nil || reply.Error == nil {
-		return
-	}
-	x.counting.Lock()
-	defer x.counting.Unlock()
-	if x.failure == nil {
-		x.failure = explainRejection(method, reply.Error)
-	}
-	if text, err := encodeReply(reply.ID, x.failure.reply(0)); err == nil {
-		x.body.Reset()
-		x.body.Write(text)
-	}
+	return &exchange{}
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -286,29 +161,24 @@ func (x *exchange) WriteHeader(status int) {
 	}
 }
 
-// Write implements http.ResponseWriter. The response is sent by finish.
+// Write implements http.ResponseWriter.
 func (x *exchange) Write(data []byte) (int, error) {
 	x.WriteHeader(http.StatusOK)
 	return x.body.Write(data)
 }
 
-// finish sends the response.
-func (x *exchange) finish() {
-	x.counting.Lock()
-	defer x.counting.Unlock()
-	x.finished = true
+// finish sends the response. It converts the library's plain-text errors to JSON-RPC.
+func (x *exchange) finish(s *Server) {
 	header := x.Header()
 	if x.status >= http.StatusBadRequest && !strings.HasPrefix(header.Get("Content-Type"), "application/json") {
 		code, words := int64(jsonrpc.CodeInvalidRequest), strings.TrimSpace(x.body.String())
 		switch {
-		case strings.HasPrefix(words, "malformed payload"):
-			words = "The request body is not a valid JSON-RPC message."
-		case strings.HasSuffix(words, "unsupported"):
-			code, words = jsonrpc.CodeMethodNotFound, "There is no such method."
 		case x.status == http.StatusMethodNotAllowed:
-			words = "Send messages with POST. " + x.server.cfg.PublicURL + "/guides/agents explains how to connect a client."
+			words = "Send messages with POST. " + s.cfg.PublicURL + "/guides/agents explains how to connect a client."
+		case x.status == http.StatusBadRequest && x.method != "" && !strings.HasPrefix(x.method, "notifications/") && !slices.Contains(knownMethods, x.method):
+			code, words = jsonrpc.CodeMethodNotFound, "There is no such method."
 		}
-		x.fail(x.status, code, words)
+		fail(x.ResponseWriter, x.status, code, words)
 		return
 	}
 	if x.body.Len() > 0 {
@@ -321,17 +191,14 @@ func (x *exchange) finish() {
 }
 
 // fail sends a JSON-RPC error for a request that reached no method.
-func (x *exchange) fail(status int, code int64, words string) {
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": words}})
-	if err != nil {
-		panic(err) // strings can always be encoded
-	}
-	header := x.Header()
+func fail(w http.ResponseWriter, status int, code int64, words string) {
+	body := errorBody(code, words)
+	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	x.ResponseWriter.WriteHeader(status)
-	_, _ = x.ResponseWriter.Write(body)
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
 }
 
 // origins are the origins of pages that may call the server. Without this check, a

@@ -64,8 +64,8 @@ func newCatalog(t testing.TB, s *store.Store) *catalog {
 			}
 			return nil
 		},
-		Limit: func(_ *http.Request, messages int) bool {
-			c.free += messages
+		Limit: func(*http.Request) bool {
+			c.free++
 			return c.free <= c.limit
 		},
 	})

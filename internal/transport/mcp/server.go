@@ -44,9 +44,9 @@ type Config struct {
 	// Count counts a call over HTTP. It returns an error if the caller's quota is
 	// used up, and sets the headers that report the quota.
 	Count func(http.ResponseWriter, *http.Request) error
-	// Limit reports whether a caller may send further messages that are not counted. It
-	// may be nil.
-	Limit func(r *http.Request, messages int) bool
+	// Limit reports whether a caller may send another message that is not counted. It may
+	// be nil.
+	Limit func(*http.Request) bool
 	// Challenge returns the WWW-Authenticate header with which clients start to sign in. If
 	// it is nil, a call that requires an account gets an error instead.
 	Challenge func(*http.Request) string
@@ -60,11 +60,10 @@ type Server struct {
 	cfg        Config
 	server     *sdk.Server
 	http       http.Handler
-	categories *tool
 	toolDetail *tool
 	review     *graph.Operation
 	sdl        []definition
-	replies    *cache.Table[reply]
+	replies    *cache.Table[[]byte]
 	origins    origins
 }
 
@@ -81,7 +80,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, sdl: definitions(graph.Schema()), origins: newOrigins(cfg.PublicURL, cfg.ServiceURL),
-		replies: cache.NewTable[reply](cfg.Cache, "MCP replies"), review: operations["review"],
+		replies: cache.NewTable[[]byte](cfg.Cache, "MCP replies"), review: operations["review"],
 	}
 	s.server = sdk.NewServer(&sdk.Implementation{Name: cfg.ServiceName, Title: "Catalog of tested AI tools", Version: cfg.Version, WebsiteURL: cfg.PublicURL}, &sdk.ServerOptions{
 		Instructions:      instructions + cfg.Credit,
@@ -97,10 +96,7 @@ func New(cfg Config) (*Server, error) {
 		s.addTool(t.name, t.title, t.description(), t.input, t.output, func(ctx context.Context, arguments json.RawMessage) (*result, error) {
 			return handle(s, ctx, t, arguments)
 		})
-		switch t.name {
-		case "list_categories":
-			s.categories = t
-		case "get_tool":
+		if t.name == "get_tool" {
 			s.toolDetail = t
 		}
 	}
@@ -130,7 +126,8 @@ Show the credit line wherever you use the data: `
 // The client is on the same machine as the database, so it may read everything.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	ctx = auth.WithCaller(ctx, auth.Caller{Plan: auth.Pro})
-	err := s.server.Run(ctx, newStreams(in, out, s.cfg.MaxBody))
+	c := newStdio(in, out, s.cfg.MaxBody)
+	err := s.server.Run(ctx, &sdk.IOTransport{Reader: c, Writer: c, MaxLineLength: -1}) // c limits lines
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
 		return nil
 	}
@@ -149,14 +146,14 @@ func (s *Server) addTool(name, title, description string, input, output map[stri
 	s.server.AddTool(t, func(ctx context.Context, request *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		result, err := run(ctx, request.Params.Arguments)
 		if err != nil && problem.Of(err).Code == problem.Unauthenticated {
-			exchangeFrom(ctx).requireAccount()
+			exchangeFrom(ctx).needsAccount.Store(true)
 		}
 		return toolResult(result, err), nil
 	})
 }
 
-// guard counts calls first, so that calls over the quota cause no work. It recovers
-// from panics, which would otherwise end the process: the library runs calls in its
+// guard rejects calls over the quota, so that they cause no work. It recovers from
+// panics, which would otherwise end the process: the library runs calls in its
 // own goroutines.
 func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, request sdk.Request) (result sdk.Result, err error) {
@@ -166,14 +163,14 @@ func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
 				err = newError(jsonrpc.CodeInternalError, "%s", problem.Of(fmt.Errorf("panic: %v", caught)).Message)
 			}
 			if err != nil {
-				result, err = nil, exchangeFrom(ctx).explained(explain(method, request, err))
+				result, err = nil, explain(method, err)
 			}
 		}()
 		switch method {
 		case "tools/call", "resources/read":
-			err := exchangeFrom(ctx).count()
+			err := exchangeFrom(ctx).refusal
 			if err != nil && problem.Of(err).Code == problem.QuotaSpent && auth.CallerFrom(ctx).Plan == auth.Anonymous {
-				exchangeFrom(ctx).requireAccount() // an account has a quota of its own
+				exchangeFrom(ctx).needsAccount.Store(true) // an account has a quota of its own
 				err = problem.New(problem.QuotaSpent, "%s Sign in or send an API key to use the quota of an account.", problem.Of(err).Message)
 			}
 			if err != nil && method == "tools/call" {
@@ -183,7 +180,7 @@ func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, newError(codeQuota, "%s", problem.Of(err).Message)
 			}
 		case "subscriptions/listen": // the lists never change while the server runs
-			return nil, errNotAvailable(method)
+			return nil, newError(jsonrpc.CodeMethodNotFound, "")
 		}
 		return next(ctx, method, request)
 	}
@@ -236,7 +233,7 @@ func (s *Server) addResources() {
 		found, err := s.call(ctx, s.toolDetail, json.RawMessage(`{"slug":`+string(slug)+`}`))
 		switch p := problem.Of(err); {
 		case err == nil:
-			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: string(found.structured)}}}, nil
+			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: string(found.Structured)}}}, nil
 		case p.Code == problem.NotFound || p.Code == problem.BadInput:
 			return nil, errNoResource(request.Params.URI, p.Message)
 		default:
@@ -253,7 +250,7 @@ func (s *Server) readReview(ctx context.Context, request *sdk.ReadResourceReques
 	executed := s.cfg.Executor.Execute(ctx, graph.Request{Operation: s.review, Variables: map[string]any{"slug": slug}})
 	if p := executed.Problem(); p != nil {
 		if p.Code == problem.Unauthenticated {
-			exchangeFrom(ctx).requireAccount()
+			exchangeFrom(ctx).needsAccount.Store(true)
 		}
 		return nil, newError(jsonrpc.CodeInvalidRequest, "%s", p.Message)
 	}

@@ -67,7 +67,7 @@ func (s *Queries) listFor(ctx context.Context, handle string) (names []string, v
 	for _, row := range owner.Edges.SavedQueries {
 		if (row.Public || isOwner) && !isSuspended(owner, owner.Edges.SavedQueries, row.ID) {
 			names = append(names, row.Name)
-			version += fmt.Sprintf("%s %s %q\n", row.Name, row.Hash, row.Description) // with the title
+			version += fmt.Sprintf("%s %s %q %q\n", row.Name, row.Hash, row.Title, row.Description)
 		}
 	}
 	return names, version, isOwner, nil

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/core/cache"
@@ -298,6 +300,17 @@ type View struct {
 	Body                      json.RawMessage
 	Result                    *graph.Result // nil if a parameter is invalid
 	Err                       error         // what is wrong with the parameters
+	rows                      *table.Shape
+}
+
+// Columns returns the columns of the rows that EachRow reads.
+func (v *View) Columns() []string { return v.rows.Columns }
+
+// EachRow calls a function with the cells of each row, which it must not retain. They
+// are those of the CSV, with the metrics of series in rows. If the result has no CSV,
+// lists are cells with JSON.
+func (v *View) EachRow(use func([]jsontext.Value) error) error {
+	return v.rows.Rows(jsontext.Value(v.Body), use)
 }
 
 // View executes the query that a request for a page selects.
@@ -309,7 +322,7 @@ func (s *Queries) View(r *http.Request) (*View, error) {
 	rec := req.from.value
 	view := &View{
 		Address: rec.address, Name: rec.name, Hash: rec.hash, Text: rec.text, Title: rec.title, Description: rec.description, Chart: rec.chart,
-		Public: rec.public, BuiltIn: rec.account == 0, Parameters: rec.query.parameters, Values: req.variables, HasTable: rec.query.table != nil, Err: req.err,
+		Public: rec.public, BuiltIn: rec.account == 0, Parameters: rec.query.parameters, Values: req.variables, HasTable: rec.query.table != nil, Err: req.err, rows: rec.query.rows,
 	}
 	if req.err != nil {
 		return view, nil

@@ -60,7 +60,8 @@ type query struct {
 	// table is how the body becomes rows; nil if it cannot, because independent are two
 	// lists that have nothing to do with each other.
 	table       *table.Shape
-	types       []string // GraphQL types of the table's columns
+	rows        *table.Shape // the table, or one in which lists are columns with JSON
+	types       []string     // GraphQL types of the columns
 	independent [2]string
 	series      []*ast.Field // whose metrics are columns of the table
 }

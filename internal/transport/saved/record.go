@@ -26,7 +26,8 @@ type record struct {
 // state is what the database stores about an address.
 type state struct {
 	address           string // without an extension
-	name, stored      string // the name and the stored presentation; empty for a hash
+	name              string // empty for a hash, as is what is stored
+	stored            presentation
 	hash              string
 	account           int // 0 for a built-in query
 	public, suspended bool
@@ -51,7 +52,7 @@ func (s *Queries) find(ctx context.Context, address string, accountID int) (*cac
 				return nil, 0, notFound(err)
 			}
 			return s.load(ctx, last, state{
-				address: address, name: name, stored: row.Description, hash: row.Hash, account: row.AccountID, public: row.Public,
+				address: address, name: name, stored: presentationOf(row), hash: row.Hash, account: row.AccountID, public: row.Public,
 				suspended: isSuspended(row.Edges.Account, row.Edges.Account.Edges.SavedQueries, row.ID),
 			})
 		})
@@ -90,7 +91,7 @@ func (s *Queries) load(ctx context.Context, last *record, current state) (*recor
 	weight := requestSize + 2*len(row.Text)
 	switch {
 	case current.name != "":
-		found.presentation = decodePresentation(current.stored, current.name)
+		found.presentation = current.stored
 	case found.query != nil:
 		found.presentation = found.query.present(row.Text)
 		found.chart = Chart{} // nobody chose one, so the page decides

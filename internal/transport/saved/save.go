@@ -3,6 +3,7 @@ package saved
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -212,11 +213,15 @@ func save(ctx context.Context, tx *ent.Tx, owner *ent.Account, n NewQuery) (*ent
 	if err := addVersion(ctx, tx, owner, n.Text, n.Public || publicElsewhere); err != nil {
 		return nil, err
 	}
-	description := presentation{n.Title, n.Description, n.Chart}.encode()
-	if at < 0 {
-		return tx.SavedQuery.Create().SetAccountID(owner.ID).SetName(n.Name).SetHash(hash).SetDescription(description).SetPublic(n.Public).Save(ctx)
+	chart, err := json.Marshal(n.Chart)
+	if err != nil {
+		return nil, err
 	}
-	return rows[at].Update().SetHash(hash).SetDescription(description).SetPublic(n.Public).
+	if at < 0 {
+		return tx.SavedQuery.Create().SetAccountID(owner.ID).SetName(n.Name).SetHash(hash).
+			SetTitle(n.Title).SetDescription(n.Description).SetChart(string(chart)).SetPublic(n.Public).Save(ctx)
+	}
+	return rows[at].Update().SetHash(hash).SetTitle(n.Title).SetDescription(n.Description).SetChart(string(chart)).SetPublic(n.Public).
 		SetBrokenReason("").SetNotifyOwner(false).SetUpdatedAt(time.Now().UTC()).Save(ctx)
 }
 

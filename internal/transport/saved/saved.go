@@ -112,7 +112,7 @@ func (s *Queries) describe(owner *ent.Account, all []*ent.SavedQuery, row *ent.S
 	if owner.Handle != nil {
 		handle = *owner.Handle
 	}
-	about := decodePresentation(row.Description, row.Name)
+	about := presentationOf(row)
 	return &Query{SavedQuery: row, Title: about.title, Description: about.description, Chart: about.chart, Suspended: isSuspended(owner, all, row.ID),
 		Named: s.Service.PublicURL + namedAddress(handle, row.Name), Permanent: s.Service.PublicURL + hashAddress(row.Hash)}
 }
@@ -123,7 +123,7 @@ func (s *Queries) describe(owner *ent.Account, all []*ent.SavedQuery, row *ent.S
 func (s *Queries) Public(ctx context.Context, search string, limit, offset int) (list []*Query, more bool, err error) {
 	rows, err := s.Store.Read.SavedQuery.Query().
 		Where(savedquery.Public(true), savedquery.BrokenReason(""), savedquery.Or(savedquery.NameContains(search),
-			savedquery.DescriptionContainsFold(search), savedquery.HasAccountWith(account.HandleContains(search)))).
+			savedquery.TitleContainsFold(search), savedquery.DescriptionContainsFold(search), savedquery.HasAccountWith(account.HandleContains(search)))).
 		WithAccount(func(q *ent.AccountQuery) {
 			q.WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) })
 		}).

@@ -17,14 +17,17 @@ const listColumn = "list"
 
 // findTable determines how a body with a selection becomes rows.
 func (q *query) findTable(set ast.SelectionSet, typeName string) {
-	q.table = &table.Shape{}
+	q.rows = &table.Shape{}
 	if len(set) == 0 { // a scalar or a list of them
-		q.table.Columns, q.types = []string{q.body[0].Alias}, []string{q.body[0].Definition.Type.Name()}
-		q.table.Root = &table.Level{Columns: map[string]int{"": 0}}
+		q.rows.Columns, q.types = []string{q.body[0].Alias}, []string{q.body[0].Definition.Type.Name()}
+		q.rows.Root = &table.Level{Columns: map[string]int{"": 0}}
+		q.table = q.rows
 		return
 	}
-	if q.table.Root = q.addLevel(set, typeName, "", q.body); q.table.Root == nil {
-		q.table = nil
+	q.rows.Root = q.addLevel(set, typeName, "", q.body, false)
+	if q.table = q.rows; q.rows.Root == nil {
+		q.table, q.rows, q.types = nil, &table.Shape{}, nil
+		q.rows.Root = q.addLevel(set, typeName, "", q.body, true)
 	}
 }
 
@@ -37,22 +40,23 @@ type selectedList struct {
 
 // addLevel adds the columns of objects and of the lists within. It returns nil if there
 // are independent lists. Columns that others have the name of get a prefix. The fields
-// are those that return the objects.
-func (q *query) addLevel(set ast.SelectionSet, typeName, prefix string, from []*ast.Field) *table.Level {
-	level := &table.Level{Columns: map[string]int{}, First: len(q.table.Columns)}
+// are those that return the objects. Unless lists are to have columns with JSON, they
+// become rows.
+func (q *query) addLevel(set ast.SelectionSet, typeName, prefix string, from []*ast.Field, asJSON bool) *table.Level {
+	level := &table.Level{Columns: map[string]int{}, First: len(q.rows.Columns)}
 	add := func(name, typeName string) int {
-		for prefix != "" && slices.Contains(q.table.Columns, name) {
+		for prefix != "" && slices.Contains(q.rows.Columns, name) {
 			name = prefix + "." + name
 		}
-		q.table.Columns, q.types = append(q.table.Columns, name), append(q.types, typeName)
-		return len(q.table.Columns) - 1
+		q.rows.Columns, q.types = append(q.rows.Columns, name), append(q.types, typeName)
+		return len(q.rows.Columns) - 1
 	}
 	var lists []selectedList
 	var collect func(set ast.SelectionSet, typeName, path string)
 	collect = func(set ast.SelectionSet, typeName, path string) {
 		for _, f := range document.Fields(set, graph.Schema().Types[typeName]) {
 			switch t := f.Definition.Type; {
-			case len(f.SelectionSet) == 0:
+			case len(f.SelectionSet) == 0 || asJSON && t.Elem != nil:
 				level.Columns[path+f.Alias] = add(path+f.Alias, t.Name())
 			case t.Elem != nil:
 				lists = append(lists, selectedList{path + f.Alias, f.Field})
@@ -79,7 +83,7 @@ func (q *query) addLevel(set ast.SelectionSet, typeName, prefix string, from []*
 		prefix = listColumn
 		level.ListColumn = add(listColumn, "String")
 	}
-	level.Inner = q.addLevel(first.field.SelectionSet, first.field.Definition.Type.Name(), prefix, fields)
+	level.Inner = q.addLevel(first.field.SelectionSet, first.field.Definition.Type.Name(), prefix, fields, false)
 	if level.Inner == nil {
 		return nil
 	}
@@ -116,8 +120,8 @@ func (q *query) addPivot(set ast.SelectionSet, level *table.Level, points *ast.F
 	isMetric := func(name string) bool {
 		return graph.Schema().Types["SeriesMetric"].EnumValues.ForName(name) != nil
 	}
-	if metric >= 0 && value >= 0 && !slices.ContainsFunc(q.table.Columns, isMetric) {
-		q.table.Pivot, q.series = &table.Pivot{Name: metric, Value: value}, from
+	if metric >= 0 && value >= 0 && !slices.ContainsFunc(q.rows.Columns, isMetric) {
+		q.rows.Pivot, q.series = &table.Pivot{Name: metric, Value: value}, from
 	}
 }
 

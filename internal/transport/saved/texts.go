@@ -1,12 +1,14 @@
 package saved
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"palmares/ent"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
@@ -18,21 +20,12 @@ type presentation struct {
 	chart              Chart
 }
 
-// encode returns how the database stores it.
-func (p presentation) encode() string {
-	chart, _ := json.Marshal(p.chart) // strings
-	return p.title + "\n" + string(chart) + "\n" + p.description
-}
-
-// decodePresentation reads what the database stores. Queries that were saved before there
-// were titles have only a description.
-func decodePresentation(stored, name string) (p presentation) {
-	lines := strings.SplitN(stored, "\n", 3)
-	if len(lines) == 3 && strings.HasPrefix(lines[1], "{") && json.Unmarshal([]byte(lines[1]), &p.chart) == nil {
-		p.title, p.description = lines[0], lines[2]
-		return p
-	}
-	return presentation{title: words(name), description: stored}
+// presentationOf returns what the database stores. Queries that were saved before there
+// were titles have none.
+func presentationOf(row *ent.SavedQuery) presentation {
+	p := presentation{title: cmp.Or(row.Title, words(row.Name)), description: row.Description}
+	_ = json.Unmarshal([]byte(row.Chart), &p.chart) // it is empty if there is none
+	return p
 }
 
 const (

@@ -69,13 +69,8 @@ func newChart(l lang.Language, t *table, f form, c catalog) *chart.Chart {
 	return nil
 }
 
-// column returns a column by its name or the end of it, since a CSV leaves out the
-// names of lists.
-func (t *table) column(name string) int {
-	return slices.IndexFunc(t.Columns, func(column string) bool {
-		return name != "" && (column == name || strings.HasSuffix(column, "."+name))
-	})
-}
+// column returns a column by its name.
+func (t *table) column(name string) int { return slices.Index(t.Columns, name) }
 
 // plan returns what the columns suggest. Its kind is "" if there is nothing to draw.
 func (t *table) plan() plan {
@@ -314,6 +309,9 @@ func (t *table) tiles(l lang.Language, c catalog) *chart.Chart {
 			name, unit := t.words(l, i, c)
 			tiles = append(tiles, chart.Tile{Label: name, Text: unit.Format(l, value.Number)})
 		}
+	}
+	if tiles == nil {
+		return nil
 	}
 	return &chart.Chart{Content: tiles, Title: l.Text("Key figures")}
 }

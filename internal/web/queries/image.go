@@ -33,7 +33,7 @@ func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension str
 		if err != nil {
 			return nil, 0, err
 		}
-		t, err := newTable(ctx, view.Body)
+		t, err := newTable(ctx, view.Columns(), view.EachRow)
 		if err != nil {
 			return nil, 0, err
 		}

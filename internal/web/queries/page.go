@@ -191,7 +191,7 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	if view.Err != nil {
 		return data, nil
 	}
-	if data.Table, err = newTable(r.Context(), view.Body); err != nil {
+	if data.Table, err = newTable(r.Context(), view.Columns(), view.EachRow); err != nil {
 		return nil, err
 	}
 	names := p.readCatalog(r.Context(), l, view, data.Table)

@@ -1,48 +1,108 @@
 package queries
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"palmares/graph"
+	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
+	items "palmares/internal/core/table"
+	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
 	"palmares/internal/web/words"
 )
 
-func tableOf(t *testing.T, body string) *table {
+// tableOf returns the table of a list of flat objects.
+func tableOf(t testing.TB, body string) *table {
 	t.Helper()
-	found, err := newTable(t.Context(), []byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns, rows := readRows(t, body)
+	found, err := newTable(t.Context(), columns, eachOf(rows))
+	testkit.Check(t, err)
 	return found
 }
 
-func TestTable(t *testing.T) {
-	for body, want := range map[string]string{
-		`[]`:                              ``,
-		`42`:                              "value\n42",
-		`"a\u00e9\"<b>"`:                  "value\naé\"<b>",
-		`[1,null,"x"]`:                    "value\n1\n\nx",
-		`{"a":1,"b":{"c":true,"d":null}}`: "a|b.c|b.d\n1|true|",
-		`[{"a":1},{"b":2},{"a":3,"b":4}]`: "a|b\n1|\n|2\n3|4",
-		`[{"k":"x","p":[{"t":1},{"t":2}]},{"k":"y","p":[]}]`: "k|p.t|p\nx|1|\nx|2|\ny||[]",
-		`{"x":[{"n":1}],"y":[{"n":2},{"n":3}]}`:              "list|n\nx|1\ny|2\ny|3",
-		`[{"a":[1,2],"b":[3],"c":"z"}]`:                      "c|a|b\nz|[1,2]|[3]",
-		`[{"p":[{"q":[1,2]}]}]`:                              "p.q\n[1,2]",
-	} {
-		found := tableOf(t, body)
-		var lines []string
-		if len(found.Columns) > 0 {
-			lines = append(lines, strings.Join(found.Columns, "|"))
+func readRows(t testing.TB, body string) (columns []string, rows [][]jsontext.Value) {
+	t.Helper()
+	positions := map[string]int{}
+	_, err := items.EachItem(jsontext.NewDecoder(strings.NewReader(body)), func(item jsontext.Value) error {
+		row, in := make([]jsontext.Value, len(columns)), jsontext.NewDecoder(bytes.NewReader(item))
+		for _, err := in.ReadToken(); err == nil && in.PeekKind() == '"'; {
+			name, _ := in.ReadToken()
+			at, known := positions[name.String()]
+			if !known {
+				at = len(columns)
+				positions[name.String()] = at
+				columns, row = append(columns, name.String()), append(row, nil)
+			}
+			value, err := in.ReadValue()
+			testkit.Check(t, err)
+			row[at] = value.Clone()
 		}
+		rows = append(rows, row)
+		return nil
+	})
+	testkit.Check(t, err)
+	for i, row := range rows {
+		rows[i] = append(row, make([]jsontext.Value, len(columns)-len(row))...)
+	}
+	return columns, rows
+}
+
+func eachOf(rows [][]jsontext.Value) func(func([]jsontext.Value) error) error {
+	return func(use func([]jsontext.Value) error) (err error) {
+		for _, row := range rows {
+			if err == nil {
+				err = use(row)
+			}
+		}
+		return err
+	}
+}
+
+// A page has the rows of the CSV: an item whose inner list is empty has one without the
+// values of the list. Independent lists are shown as JSON.
+func TestTable(t *testing.T) {
+	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
+	feedtest.Publish(t, s, demo.Catalog())
+	memory := cache.New(1<<20, nil, log)
+	wanted := []struct{ text, want string }{
+		{`{tools(filter: {slugs: ["plume", "enclume-8"]}) {items {slug comparisonConnection(first: 0) {nodes {slug}}}}}`, "slug|comparisonConnection.nodes.slug\nenclume-8|\nplume|"},
+		{`{stats {toolsTotal}}`, "toolsTotal\n48"},
+		{`{a: tool(slug: "plume") {name} x: tool(slug: "x") {name}}`, "a.name|x.name\nPlume|"},
+		{
+			`{tool(slug: "plume") {slug comparisons(limit: 1) {slug} alternatives(limit: 1) {slug}}}`,
+			"slug|comparisons|alternatives\n" + `plume|[{"slug":"plume-vs-ecritoire-cie"}]|[{"slug":"relire-svp"}]`,
+		},
+	}
+	var all []saved.BuiltIn
+	for i, e := range wanted {
+		all = append(all, saved.BuiltIn{Name: fmt.Sprint("query-", i), Title: "X", Text: e.text})
+	}
+	queries, err := saved.New(saved.Config{Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log, BuiltIn: all})
+	testkit.Check(t, err)
+	for i, e := range wanted {
+		view, err := queries.View(httptest.NewRequest(http.MethodGet, fmt.Sprint("/q/palmares/query-", i), nil))
+		testkit.Check(t, err)
+		found, err := newTable(t.Context(), view.Columns(), view.EachRow)
+		testkit.Check(t, err)
+		lines := []string{strings.Join(found.Columns, "|")}
 		for _, row := range found.Rows {
 			var cells []string
 			for _, c := range row {
@@ -50,11 +110,11 @@ func TestTable(t *testing.T) {
 			}
 			lines = append(lines, strings.Join(cells, "|"))
 		}
-		if got := strings.Join(lines, "\n"); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", body, got, want)
+		if got := strings.Join(lines, "\n"); got != e.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", e.text, got, e.want)
 		}
 	}
-	many := tableOf(t, "["+strings.Repeat("1,", 600)+"1]")
+	many := tableOf(t, "["+strings.Repeat(`{"n":1},`, 600)+`{"n":1}]`)
 	if len(many.Rows) != maxRows || many.Total != 601 {
 		t.Errorf("got %d of %d rows, want %d of 601", len(many.Rows), many.Total, maxRows)
 	}
@@ -91,7 +151,7 @@ var november = catalog{
 
 func TestChart(t *testing.T) {
 	series := func(metric string, values string) string {
-		return fmt.Sprintf(`{"metric":%q,"points":[%s]}`, metric, values)
+		return strings.ReplaceAll(values, "{", fmt.Sprintf(`{"metric":%q,`, metric))
 	}
 	const two, five = `{"period":"2026-10","value":40},{"period":"2026-11","value":48.5}`, `{"period":"2026-07","value":40},{"period":"2026-08","value":41},{"period":"2026-09","value":42},{"period":"2026-10","value":43},{"period":"2026-11","value":44}`
 	for body, want := range map[string]string{
@@ -105,14 +165,14 @@ func TestChart(t *testing.T) {
 		`[{"at":"2026-09","n":1},{"at":"2026-10","n":null},{"at":"2026-11","n":3}]`:                             "N over time: lines  2",
 		`[{"month":"2026-08","count":1},{"month":"2026-10","count":3}]`:                                         "Number: columns  4", // zero in September and November
 		`[{"k":"a","at":"2026-Q3","n":1},{"k":"b","at":"2026-Q3","n":2},{"k":"a","at":"2026-Q4","n":2}]`:        "N over time by k: lines a 2 b 1",
-		`[{"a":{"name":"A","n":1},"b":{"name":"C","n":3}},{"a":{"name":"B","n":2},"b":{"name":"C","n":3}}]`:     "N by a: 2 bars", // not the number of b
+		`[{"a.name":"A","a.n":1,"b.name":"C","b.n":3},{"a.name":"B","a.n":2,"b.name":"C","b.n":3}]`:             "N by a: 2 bars", // not the number of b
 		`[{"k":"a","n":1},{"k":"b","n":null},{"k":"c","n":3}]`:                                                  "N by k: 3 bars", // null has a label
 		`[{"k":"a","n":1},{"k":"b","n":null}]`:                                                                  "none",
 		`[{"k":"a","n":1}]`:                                                                                     "none", // one bar says nothing
 		`[{"k":"a"},{"k":"b"}]`:                                                                                 "none",
 		`[{"k":"a","n":1},{"k":"a","n":2}]`:                                                                     "none", // nothing identifies the rows
-		`[]`:                                                                                                    "none", `42`: "none",
-		`{"toolsTotal":48,"toolsAvgScore":6.99}`: "Key figures: [{Active tools 48 } {Average score 6.99 }]",
+		`[]`:                                                                                                    "none",
+		`{"toolsTotal":48,"toolsAvgScore":6.99}`:                                                                "Key figures: [{Active tools 48 } {Average score 6.99 }]",
 		// Different units never share an axis.
 		"[" + series("count", two) + "," + series("mean_monthly_price", two) + "]":                                     "Key figures: [{Active tools 48.5 +8.5 since October\u00a02026} {Average monthly price, € €48.50 +€8.50 since October\u00a02026}]",
 		"[" + series("count", five) + "," + series("mean_monthly_price", five) + "," + series("additions", five) + "]": "Figures over time: linesActive tools  5 linesAverage monthly price, €  5 columnsAdded tools  5",
@@ -141,7 +201,7 @@ func TestNames(t *testing.T) {
 
 // A form chooses the kind and the columns, as a CSV names them.
 func TestForm(t *testing.T) {
-	body := `[{"metric":"count","points":[{"period":"2026-10","value":40},{"period":"2026-11","value":48}]},{"metric":"tested","points":[{"period":"2026-10","value":4},{"period":"2026-11","value":8}]}]`
+	body := `[{"metric":"count","period":"2026-10","value":40},{"metric":"count","period":"2026-11","value":48},{"metric":"tested","period":"2026-10","value":4},{"metric":"tested","period":"2026-11","value":8}]`
 	const rows = `[{"name":"A","score":8,"price":3},{"name":"B","score":9,"price":2}]`
 	for _, c := range []struct {
 		body string
