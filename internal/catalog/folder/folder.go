@@ -44,7 +44,16 @@ type Folder struct {
 	files    fs.FS
 	only     string // the one record file to read; "" for all
 	problems []feed.LineError
-	places   []*place // of the items when all were read
+	places   []*place  // of the items when all were read
+	records  []encoded // then, of the record files
+}
+
+// encoded is a record of a file that was read. Parsing a file again would take several
+// times as long, and it may have changed.
+type encoded struct {
+	number           int
+	recordType, slug string
+	fields           []byte // compressed JSON
 }
 
 // Open returns the catalog in a folder.

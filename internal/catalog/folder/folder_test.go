@@ -308,6 +308,28 @@ func TestManyErrors(t *testing.T) {
 	}
 }
 
+// An import reads changed records a second time, which must be those that it checked.
+func TestRecordsAreReadOnce(t *testing.T) {
+	files := valid()
+	source, err := Open(files)
+	testkit.Check(t, err)
+	_, err = feed.Read(t.Context(), source, func(int, record.Record) {})
+	testkit.Check(t, err)
+	for name := range files {
+		files[name] = &fstest.MapFile{Data: []byte("changed")}
+	}
+	var got []string
+	selected := feed.Selection{Types: []string{record.TypeTool, record.TypeRetired}, Slugs: map[string]string{"plume": "", "plume-vs-vieux-bot": ""}}
+	err = source.Read(t.Context(), selected, nil, func(item *feed.Item) (bool, error) {
+		got = append(got, fmt.Sprintf("%d %s %d", item.Number, item.Type, item.Size))
+		return true, nil
+	})
+	testkit.Check(t, err)
+	if want := []string{"4 tool 573"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestNotACatalog(t *testing.T) {
 	files := valid()
 	delete(files, "catalog.yml")

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/klauspost/compress/s2"
 	"go.yaml.in/yaml/v3"
 
 	"palmares/internal/catalog/feed"
@@ -30,6 +31,9 @@ const maxFile = feed.MaxLine
 
 // Read reads the files, in the order of an export.
 func (f *Folder) Read(ctx context.Context, selected feed.Selection, progress func(done, total int64), each func(*feed.Item) (bool, error)) error {
+	if selected.Slugs != nil && f.records != nil {
+		return f.readAgain(ctx, selected, each)
+	}
 	f.problems = nil
 	names, err := f.list()
 	if err != nil {
@@ -40,7 +44,7 @@ func (f *Folder) Read(ctx context.Context, selected feed.Selection, progress fun
 	}
 	r := &reader{Folder: f, selected: selected, each: each}
 	if len(selected.Types) == len(record.Types) && selected.Slugs == nil {
-		f.places, r.remember = nil, true
+		f.places, f.records, r.remember = nil, nil, true
 	}
 	steps := []func() error{r.header}
 	switch _, found := names[categoriesFile]; {
@@ -69,6 +73,32 @@ func (f *Folder) Read(ctx context.Context, selected feed.Selection, progress fun
 	return nil
 }
 
+// readAgain passes on selected records that were read before.
+func (f *Folder) readAgain(ctx context.Context, selected feed.Selection, each func(*feed.Item) (bool, error)) error {
+	var buf []byte
+	for _, known := range f.records {
+		if _, wanted := selected.Slugs[known.slug]; !wanted || !slices.Contains(selected.Types, known.recordType) {
+			continue
+		}
+		var err error
+		if buf, err = s2.Decode(buf[:cap(buf)], known.fields); err == nil {
+			err = pass(each, known.number, known.recordType, buf)
+		}
+		if err := cmp.Or(ctx.Err(), err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass passes on a record, whose fields are JSON.
+func pass(each func(*feed.Item) (bool, error), number int, recordType string, fields []byte) error {
+	dec := record.NewDecoder(fields)
+	_, _ = dec.ReadToken() // the brace
+	_, err := each(&feed.Item{Number: number, Type: recordType, Fields: dec, Size: len(fields)})
+	return err
+}
+
 // reader reads the files once.
 type reader struct {
 	*Folder
@@ -90,8 +120,9 @@ func (r *reader) flush() error {
 	return nil
 }
 
-// item passes on a record, whose fields are JSON without braces, each after a comma.
-func (r *reader) item(at *place, recordType string, fields []byte) error {
+// item passes on a record, whose fields are JSON without braces, each after a comma. Only
+// records with files of their own have a slug here.
+func (r *reader) item(at *place, recordType, slug string, fields []byte) error {
 	r.buf = append(append(append(r.buf[:0], '{'), bytes.TrimPrefix(fields, []byte(","))...), '}')
 	if line := len(r.buf) + len(`"type":"",`) + len(recordType); line > feed.MaxLine {
 		r.report(feed.Position{File: at.at.File, Line: 1, Column: 1}, "", "is longer than 1 MiB as a line of a feed; shorten it")
@@ -100,9 +131,10 @@ func (r *reader) item(at *place, recordType string, fields []byte) error {
 	if r.number++; r.remember {
 		r.places = append(r.places, at)
 	}
-	dec := record.NewDecoder(r.buf)
-	_, _ = dec.ReadToken() // the brace
-	_, err := r.each(&feed.Item{Number: r.number, Type: recordType, Fields: dec, Size: len(r.buf)})
+	if r.remember && slug != "" {
+		r.records = append(r.records, encoded{r.number, recordType, slug, bytes.Clone(s2.Encode(nil, r.buf))})
+	}
+	err := pass(r.each, r.number, recordType, r.buf)
 	if !r.RememberAll { // from here on, errors are about several records
 		at.marks = slices.Clone(slices.DeleteFunc(at.marks, func(m mark) bool { return !slices.Contains(shared, m.path) }))
 	}
@@ -125,7 +157,7 @@ func (r *reader) header() error {
 	} else if file.mapping(file.fields) {
 		fields = file.appendFields(nil, file.fields, nil, map[string]string{"type": record.TypeFeed})
 	}
-	return r.item(r.newPlace(file, record.TypeFeed, file.fields, nil), record.TypeFeed, fields)
+	return r.item(r.newPlace(file, record.TypeFeed, file.fields, nil), record.TypeFeed, "", fields)
 }
 
 func (r *reader) categories() error {
@@ -145,7 +177,7 @@ func (r *reader) categories() error {
 			continue
 		}
 		fields := file.appendFields(nil, category, nil, map[string]string{"type": record.TypeCategory})
-		if err := r.item(r.newPlace(file, record.TypeCategory, category, nil), record.TypeCategory, fields); err != nil {
+		if err := r.item(r.newPlace(file, record.TypeCategory, category, nil), record.TypeCategory, "", fields); err != nil {
 			return err
 		}
 	}
@@ -178,7 +210,7 @@ func (r *reader) record(recordType, name string) error {
 		file.report(feed.Position{File: name, Line: file.bodyLine, Column: 1}, "", "only tools have text after the fields; remove it")
 	}
 	fields = file.appendFields(fields, file.fields, list, map[string]string{"type": recordType, "slug": slug})
-	return r.item(r.newPlace(file, recordType, file.fields, sections), recordType, fields)
+	return r.item(r.newPlace(file, recordType, file.fields, sections), recordType, slug, fields)
 }
 
 // parsedFile is the content of a file.
