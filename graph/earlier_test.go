@@ -19,6 +19,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // interruptedCatalog does something before the first statement that reads what is not
@@ -184,6 +185,7 @@ func TestHistoryIsLoadedLast(t *testing.T) {
 		}))
 		e := newExecutor(s)
 		go e.Follow(t.Context(), func(*ent.Release) bool { return true })
+		wait.Until(t, "the newest release is in memory", e.Loaded)
 		for _, query := range current {
 			expect(t, query, mustExecute(t, e, query), want[query])
 		}

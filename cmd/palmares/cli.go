@@ -66,6 +66,9 @@ type commandLine struct {
 	Version  versionCommand    `cmd:"" help:"Print the version."`
 }
 
+// enums are values of the catalog that commands accept.
+var enums = kong.Vars{"reasons": strings.Join(record.Codes("retired_reason"), ",")}
+
 // run parses the command line, runs the command and returns the exit code.
 func run(ctx context.Context, args []string, term commands.Terminal) int {
 	var line commandLine
@@ -74,7 +77,7 @@ func run(ctx context.Context, args []string, term commands.Terminal) int {
 		kong.Description("The API of a catalog of tested AI tools: scores, comparisons, prices and reviews."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true}),
 		kong.Help(printHelp),
-		kong.Vars{"reasons": strings.Join(record.Codes("retired_reason"), ",")},
+		enums,
 		kong.Writers(term.Out, term.Err),
 		kong.Exit(func(int) { helpShown = true }),
 	)

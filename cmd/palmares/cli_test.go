@@ -82,7 +82,7 @@ func TestInvalidSettings(t *testing.T) {
 func parseSettings(t *testing.T, args ...string) (*settings, []*kong.Flag) {
 	t.Helper()
 	var s settings
-	parser := kong.Must(&s)
+	parser := kong.Must(&s, enums)
 	_, err := parser.Parse(args)
 	testkit.Check(t, err)
 	testkit.Check(t, s.check(parser.Model.Flags))

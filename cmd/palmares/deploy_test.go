@@ -80,7 +80,7 @@ func keysOf(value any) (keys []string) {
 // knownSettings returns the environment variables of all settings.
 func knownSettings(t *testing.T) []string {
 	t.Helper()
-	parser, err := kong.New(&commandLine{}, kong.Name("palmares"))
+	parser, err := kong.New(&commandLine{}, kong.Name("palmares"), enums)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -293,4 +293,3 @@ func TestNumbersAheadOfTheClock(t *testing.T) {
 		expect(t, "numbers", numbersOf(t, s, 2), []int{ahead + 1, ahead + 2})
 	})
 }
-

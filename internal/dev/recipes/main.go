@@ -221,7 +221,6 @@ func checkServer(t testing.TB, tree string) {
 	for _, check := range []struct{ name, path, want string }{
 		{"CSV column", "/api/v1/tools.csv", ",license"},
 		{"page", "/en/changes?type=tool_updated", "code license"},
-		// Add the table of columns of the Parquet files and of the SQLite database here.
 	} {
 		response, body, err := blackbox.Do(t.Context(), http.DefaultClient, http.MethodGet, "http://"+server.Address+check.path, "",
 			"Authorization", "Bearer "+strings.TrimSpace(string(key)))
@@ -230,6 +229,17 @@ func checkServer(t testing.TB, tree string) {
 			t.Fatalf("%s: got %d %.300s, want 200 with %q", check.name, response.StatusCode, body, check.want)
 		}
 		fmt.Println("ok", check.name)
+	}
+	for _, export := range []struct{ format, to, file string }{
+		{"parquet", "files", "files/tools.parquet"}, {"sqlite", "catalog.sqlite", "catalog.sqlite"},
+	} {
+		command(t, tree, "bin/palmares export --format "+export.format+" "+export.to)
+		data, err := os.ReadFile(filepath.Join(tree, export.file))
+		testkit.Check(t, err)
+		if !bytes.Contains(data, []byte("license")) { // both formats contain the names of columns
+			t.Fatalf("%s: got no column license, want one", export.file)
+		}
+		fmt.Println("ok", export.format, "column")
 	}
 }
 

@@ -116,10 +116,13 @@ func (c *stdio) Write(reply []byte) (int, error) {
 	return c.out.Write(reply)
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. The transport closes its reader and its writer.
 func (c *stdio) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
 	c.closed = true
 	c.changed.Broadcast()
 	return c.in.Close()
