@@ -49,9 +49,9 @@ type Config struct {
 type Executor struct {
 	*journal.Announcements
 	*release.Catalog // in memory
-	config    Config
-	schema    graphql.ExecutableSchema
-	documents *document.Parser
+	config           Config
+	schema           graphql.ExecutableSchema
+	documents        *document.Parser
 }
 
 // Request is an operation to execute: a caller's, as text, or one of the

@@ -60,7 +60,7 @@ func (c *stdio) next() error {
 	case tooLong:
 		return c.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("The message is larger than %d bytes.", c.lines.Size()-1))
 	case len(text) == 0 && err != nil:
-		if closed := c.wait(1); closed != nil {
+		if closed := c.wait(func() bool { return len(c.pending) == 0 }); closed != nil {
 			return closed
 		}
 		return err
@@ -74,7 +74,8 @@ func (c *stdio) next() error {
 		return c.refuse(jsonrpc.CodeInvalidRequest, notMessage)
 	}
 	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {
-		if err := c.wait(maxPending); err != nil {
+		// The SDK drops a request with the ID of a pending one.
+		if err := c.wait(func() bool { return len(c.pending) < maxPending && !c.pending[request.ID] }); err != nil {
 			return err
 		}
 		c.mu.Lock()
@@ -85,11 +86,11 @@ func (c *stdio) next() error {
 	return nil
 }
 
-// wait waits until fewer than n requests are pending.
-func (c *stdio) wait(n int) error {
+// wait waits until enough requests have their replies.
+func (c *stdio) wait(enough func() bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.pending) >= n && !c.closed {
+	for !enough() && !c.closed {
 		c.changed.Wait()
 	}
 	if c.closed {
