@@ -17,7 +17,7 @@ var fields = map[string]lang.Message{
 	"tool": "Tool", "toola": "First tool", "toolb": "Second tool", "month": "Month", "period": "Period", "start": "From", "from": "From", "since": "From", "to": "To",
 	"metric": "Figure", "value": "Value", "key": "Key", "list": "Group", "count": "Number", "tools": "Tools", "toolcount": "Tools", "total": "Total", "before": "Before", "after": "After",
 	"change": "Change", "percent": "Change in percent", "wins": "Wins", "winrate": "Win rate", "publishedat": "Published", "billingperiod": "Billing period",
-	"tested": "Tested tools", "additions": "Added tools", "retirements": "Retired tools", "toolstotal": "Active tools", "toolsretired": "Retired tools",
+	"tested": "Tested tools", "additions": "Added tools", "winnername": "Winner", "retirements": "Retired tools", "toolstotal": "Active tools", "toolsretired": "Retired tools",
 	"toolstested": "Tested tools", "comparisonstotal": "Comparisons", "meandayssinceupdate": "Average days since the last review",
 	"mediandayssinceupdate": "Median days since the last review",
 }

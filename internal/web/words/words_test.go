@@ -1,0 +1,18 @@
+package words
+
+import (
+	"testing"
+
+	"palmares/internal/core/lang"
+)
+
+// Fields of records, of results and of metrics have French words.
+func TestField(t *testing.T) {
+	for field, want := range map[string]string{
+		"winnerName": "Vainqueur", "winner": "Vainqueur", "monthlyPrice": "Prix mensuel,\u00a0€", "mean_score": "Note moyenne", "unknownField": "Unknown field",
+	} {
+		if got, _ := Field(lang.French, field); got != want {
+			t.Errorf("%s: got %q, want %q", field, got, want)
+		}
+	}
+}
