@@ -303,7 +303,7 @@ func (e *Executor) run(ctx context.Context, op *Prepared, fromCaller bool) *Resu
 	switch {
 	case errors.As(context.Cause(ctx), &tooLarge):
 		err = tooLarge
-	case !result.SchemaOnly && !e.Loaded(): // the caller is not to blame, however long it takes
+	case !result.SchemaOnly && (!e.Loaded() || ctx.Err() != nil && e.InMemory().Partial()): // the caller is not to blame, however long it takes
 		err = &problem.Problem{Code: problem.Unavailable, Message: catalogUnavailable, Cause: err}
 	case ctx.Err() != nil:
 		err = ctx.Err() // databases report it in different ways
