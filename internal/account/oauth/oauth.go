@@ -63,10 +63,13 @@ type Server struct {
 	secret    []byte // signs the ids of registered clients
 	now       func() time.Time
 	transport http.RoundTripper
-	documents *otter.Cache[string, document]
-	fetches   singleflight.Group
-	seed      maphash.Seed
-	mux       *http.ServeMux
+	documents interface { // otter's type would make packages that use a Server compile it again
+		GetIfPresent(id string) (document, bool)
+		Set(id string, found document) (document, bool)
+	}
+	fetches singleflight.Group
+	seed    maphash.Seed
+	mux     *http.ServeMux
 
 	registrations quota.Rate // by address
 	tokens        quota.Rate // by address; hosted clients share few

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -37,7 +38,7 @@ type Cache struct {
 	log    *slog.Logger
 	secret []byte       // signs ETags
 	served atomic.Int64 // the newest edition; only changed while publishing is locked
-	items  *otter.Cache[key, *item]
+	items  items
 
 	flightsMu  sync.Mutex
 	flights    map[key]*flight
@@ -46,6 +47,20 @@ type Cache struct {
 	renewLimit int           // how many queries are executed again for a new release
 
 	Hits, Misses atomic.Int64
+}
+
+// items are the methods of otter.Cache that are used. With its type, every package that
+// uses a Cache would compile all of otter again, because it is generic.
+type items interface {
+	GetIfPresent(key) (*item, bool)
+	Set(key, *item) (*item, bool)
+	Invalidate(key) (*item, bool)
+	InvalidateAll()
+	All() iter.Seq2[key, *item]
+	CleanUp()
+	SetMaximum(uint64)
+	EstimatedSize() int
+	WeightedSize() uint64
 }
 
 // key identifies an item.

@@ -96,7 +96,7 @@ func (c *Cache) mostRequested() []popularQuery {
 
 // evictBefore evicts older editions, which can no longer be requested.
 func (c *Cache) evictBefore(e Edition) {
-	for k := range c.items.Keys() {
+	for k := range c.items.All() {
 		if k.edition < e && k.edition != Timeless {
 			c.items.Invalidate(k)
 		}

@@ -52,7 +52,7 @@ func TestNewRelease(t *testing.T) {
 	if c.Newest() != 2 {
 		t.Errorf("got release %d, want 2", c.Newest())
 	}
-	for key := range c.items.Keys() {
+	for key := range c.items.All() {
 		if key.edition.release() != 2 {
 			t.Errorf("got a cached response of release %d, want none", key.edition.release())
 		}
