@@ -292,12 +292,13 @@ type routes struct {
 	mounts    []mount
 	mux       *http.ServeMux
 	byPattern map[string]*route
-	unknown   *route   // of paths without any other
-	asSent    []*route // that end in a slash, longest first
+	exact     map[string]*route // whose patterns match only one path, as it is written
+	unknown   *route            // of paths without any other
+	asSent    []*route          // that end in a slash, longest first
 }
 
 func newRoutes(mounts []mount) *routes {
-	t := &routes{mounts: mounts, mux: http.NewServeMux(), byPattern: map[string]*route{}}
+	t := &routes{mounts: mounts, mux: http.NewServeMux(), byPattern: map[string]*route{}, exact: map[string]*route{}}
 	for i := range mounts {
 		for _, pattern := range mounts[i].on {
 			found := &route{&mounts[i], pattern, strings.TrimSuffix(pattern, "{$}")}
@@ -306,6 +307,9 @@ func newRoutes(mounts []mount) *routes {
 			}
 			if found.asSent && strings.HasSuffix(pattern, "/") {
 				t.asSent = append(t.asSent, found)
+			}
+			if !strings.Contains(pattern, "{") && !strings.HasSuffix(pattern, "/") {
+				t.exact[pattern] = found
 			}
 			t.byPattern[pattern] = found
 			t.mux.Handle(pattern, t.serveMatched(found))
@@ -333,6 +337,9 @@ func (t *routes) match(r *http.Request) *route {
 	_, rest, localized := page.SplitLanguage(path)
 	if localized {
 		path = rest
+	}
+	if rt := t.exact[path]; rt != nil {
+		return rt // most requests, without a search
 	}
 	owner := slices.IndexFunc(t.asSent, func(rt *route) bool { return strings.HasPrefix(path, rt.pattern) })
 	if owner >= 0 && !isClean(path) {
