@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"palmares/internal/core/problem"
@@ -77,16 +76,6 @@ type page struct {
 // NewLimiter returns a limiter for visitors that may come through trusted proxies.
 func NewLimiter(proxies []netip.Prefix) *Limiter {
 	return &Limiter{proxies: proxies, cpu: processTime, now: time.Now, visitors: map[quota.Subject]*visitor{}}
-}
-
-// processTime returns the CPU time of this process. Go cannot measure that of a single
-// goroutine.
-func processTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // OverBudget is the error for a visitor with no CPU time left.
