@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"palmares/cmd/palmares/commands"
 	"palmares/internal/ops/doctor"
@@ -70,6 +71,7 @@ func (s *settings) doctorConfig() doctor.Config {
 		MailFrom:         cfg.Sender(),
 		Stripe:           doctor.Stripe(s.Stripe),
 		MissingFacts:     s.missingFacts(),
+		SecurityProblem:  s.facts.SecurityProblem(time.Now()),
 		UnknownVariables: s.unknown,
 	}
 }

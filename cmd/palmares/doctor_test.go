@@ -357,7 +357,9 @@ func TestMissingFacts(t *testing.T) {
 	examine(t, cfg).want(t, "about page", "ok", "missing: publisher-name,")
 	examine(t, cfg, public).want(t, "about page", "warning", "missing: publisher-name, publisher-address, publisher-phone, publication-director, hosting-name, hosting-address, hosting-phone, CONTACT_EMAIL. Write")
 	examine(t, cfg, public, "PALMARES_PAGES_DIR="+folder).want(t, "about page", "warning", "missing: CONTACT_EMAIL. Write")
-	examine(t, cfg, public, "PALMARES_PAGES_DIR="+folder, contact).want(t, "about page", "ok", "is complete")
+	complete := examine(t, cfg, public, "PALMARES_PAGES_DIR="+folder, contact)
+	complete.want(t, "about page", "ok", "is complete")
+	complete.want(t, "security.txt", "warning", "There is no /.well-known/security.txt")
 
 	const incomplete = `"level":"WARN","msg":"about page incomplete","missing":["publisher-name",`
 	address := testkit.FreeAddress(t)

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/server"
 	"palmares/internal/server/servertest"
+	"palmares/internal/web/info"
 )
 
 // follow requests a path, and the page in a language that it redirects to.
@@ -184,5 +186,25 @@ func TestErrorsLinkHelp(t *testing.T) {
 		if got := follow(s, page); got.Code != 200 {
 			t.Errorf("%s: got %d, want the page", page, got.Code)
 		}
+	}
+}
+
+// Researchers find where to report vulnerabilities, if the publisher says so.
+func TestSecurityFile(t *testing.T) {
+	t.Parallel()
+	if w := servertest.New(t).Get(info.SecurityPath); w.Code != http.StatusNotFound {
+		t.Errorf("without facts: got status %d, want 404", w.Code)
+	}
+	s := servertest.New(t, func(c *server.Config) {
+		c.Facts = info.Facts{SecurityContact: "ana+x@example.com", SecurityExpires: "2027-06-30"}
+	})
+	const want = "Contact: mailto:ana+x@example.com\nExpires: 2027-06-30T00:00:00Z\nPreferred-Languages: en, fr\n" +
+		"Canonical: https://palmares.example/.well-known/security.txt\nPolicy: https://palmares.example/en/contact\n"
+	w := s.Get(info.SecurityPath)
+	if got := w.Body.String(); got != want || w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("got %s of type %s, want %s", got, w.Header().Get("Content-Type"), want)
+	}
+	if w := servertest.New(t, func(c *server.Config) { c.Demo = true }).Get(info.SecurityPath); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "Contact: mailto:security@demo.example\n") {
+		t.Errorf("demo: got status %d and %s, want a contact", w.Code, w.Body)
 	}
 }

@@ -234,6 +234,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	facts, isDemo := cfg.Facts, cfg.Demo && cfg.Facts == info.Facts{}
 	if isDemo {
 		facts = info.DemoFacts
+		facts.SecurityExpires = cfg.Now().AddDate(0, 6, 0).Format(time.DateOnly)
 	}
 	information, err := info.New(info.Config{
 		Service: service, ServiceURL: cfg.ServiceURL, Folder: cfg.PagesDir,
@@ -264,7 +265,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}),
 		eventSchemas: journal.SchemaHandler(), feedSchemas: schema.FeedHandler(), catalog: catalog, registry: page.Handler(registryEntry.Write),
 		site: pages, status: statusPage, account: account, oauth: connect, billing: payments,
-		guides: guides, info: information, docs: docs, icons: icon.New(service), health: health,
+		guides: guides, info: information, security: information.Security(), docs: docs, icons: icon.New(service), health: health,
 	}))
 	chain := newChain(cfg, mounts, engine, access, saved, account, visitors, telemetry, state)
 	return &Server{

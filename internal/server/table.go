@@ -136,7 +136,7 @@ const changesFeed = atom.Path + "changes.atom"
 // handlers are what the table refers to.
 type handlers struct {
 	rest, graphql, mcp, saved, files, fileList, feeds, eventSchemas, feedSchemas, catalog, registry http.Handler
-	site, account, billing, guides, info, docs, icons, health                                       http.Handler
+	site, account, billing, guides, info, security, docs, icons, health                             http.Handler
 	status                                                                                          *status.Page
 	oauth                                                                                           *oauth.Server // nil if it is disabled
 }
@@ -201,6 +201,7 @@ func table(h handlers) []mount {
 		{[]string{apidocs.SchemaPath}, h.docs, static, listing{}},
 		{[]string{apidocs.CostPath}, h.docs, policy{callers: anyone, pays: rate, deadline: likePages, body: noBody, methods: "POST", cached: notCached}, listing{}},
 		{informationPaths(), h.info, text, listing{suggested: info.Paths(), sitemap: info.Paths()}},
+		{[]string{info.SecurityPath}, h.security, static, listing{}},
 		{withMarkdown(status.Path), h.status, renderedPage, listing{suggested: []string{status.Path}, sitemap: []string{status.Path}}},
 		{[]string{page.AssetsPath}, h.docs, policy{callers: anyone, pays: nobody, body: noBody, methods: "GET, HEAD", cached: atStart}, listing{}},
 		{icon.Paths, h.icons, static, listing{}},

@@ -33,6 +33,7 @@ type Config struct {
 	OAuthDisabled    string // why applications cannot connect to accounts, or ""
 	Stripe           Stripe
 	MissingFacts     []string // what the About page lacks
+	SecurityProblem  string   // what is wrong with security.txt, or ""
 	UnknownVariables []string // environment variables that look like misspelled settings
 
 	Now   func() time.Time // this machine's clock; time.Now if nil
@@ -76,6 +77,7 @@ type check struct {
 var checks = []check{
 	{"settings", checkSettings},
 	{"about page", checkAbout},
+	{"security.txt", checkSecurity},
 	{"database", checkDatabase},
 	{"redis", checkRedis},
 	{"edge", checkEdge},

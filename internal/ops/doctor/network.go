@@ -44,6 +44,15 @@ func checkAbout(_ context.Context, cfg *Config, r report) {
 	})
 }
 
+// checkSecurity reports whether researchers find where to report vulnerabilities.
+func checkSecurity(_ context.Context, cfg *Config, r report) {
+	r.addFirst("security.txt", nil, []outcome{
+		{cfg.SecurityProblem == "", OK, "Researchers find where to report vulnerabilities.", ""},
+		{cfg.Private, OK, cfg.SecurityProblem, ""},
+		{true, Warning, cfg.SecurityProblem, "Write security-contact, and security-expires with a day within a year, in facts.yml in the folder of PALMARES_PAGES_DIR."},
+	})
+}
+
 // minProxyBits is the shortest plausible prefix of a network of proxies.
 const minProxyBits = 8
 

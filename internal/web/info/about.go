@@ -24,6 +24,8 @@ type Facts struct {
 	Director                   string
 	Host, HostAddress          string
 	HostPhone                  string
+
+	SecurityContact, SecurityExpires string // for SecurityPath
 }
 
 // DemoFacts are the facts of the demo, whose publisher does not exist.
@@ -31,6 +33,7 @@ var DemoFacts = Facts{
 	Publisher: "Palmarès Démo SAS", Address: "1 rue de l’Exemple, 75000 Paris, France", Phone: "+33 1 99 00 00 00",
 	Registration: "RCS Paris 000 000 000", Capital: "1\u00a0000 €", VAT: "FR00000000000", Director: "Camille Exemple",
 	Host: "Hébergeur Démo", HostAddress: "2 rue de l’Exemple, 75000 Paris, France", HostPhone: "+33 1 99 00 00 01",
+	SecurityContact: "security@demo.example", // it expires half a year after the server starts
 }
 
 // factsFile is the name of the operator's file with the facts.
@@ -49,6 +52,7 @@ func (f *Facts) all() []fact {
 		{"publisher-registration", &f.Registration, false}, {"publisher-capital", &f.Capital, false}, {"publisher-vat", &f.VAT, false},
 		{"publication-director", &f.Director, true},
 		{"hosting-name", &f.Host, true}, {"hosting-address", &f.HostAddress, true}, {"hosting-phone", &f.HostPhone, true},
+		{"security-contact", &f.SecurityContact, false}, {"security-expires", &f.SecurityExpires, false},
 	}
 }
 
@@ -89,6 +93,9 @@ func ReadFacts(folder string) (facts Facts, err error) {
 		case value.Tag != "!!null": // a key without a value
 			*known[key] = strings.TrimSpace(value.Value)
 		}
+	}
+	if err := facts.checkSecurity(); err != nil {
+		return facts, fmt.Errorf("%s: %w", path, err)
 	}
 	return facts, nil
 }

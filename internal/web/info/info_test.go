@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"palmares/internal/web/info"
@@ -161,7 +162,10 @@ func TestReadFacts(t *testing.T) {
 		"hosting-name: a\nhosting-name: b": {err: `lines such as "publisher-name: NAME": yaml: `},
 		"hosting-name: a: b":               {err: `lines such as "publisher-name: NAME": yaml: `},
 		"Ana":                              {err: `lines such as "publisher-name: NAME": yaml: `},
-		strings.Repeat("#", 1<<20+1):       {err: "the file has 1048577 bytes; at most 1048576 are allowed"},
+		"security-contact: ana@example.com\nsecurity-expires: 2027-06-30": {info.Facts{SecurityContact: "ana@example.com", SecurityExpires: "2027-06-30"}, ""},
+		"security-contact: http://example.com":                            {err: `security-contact: must be an email address or an https URL (got "http://example.com")`},
+		"security-expires: 30.6.2027":                                     {err: `security-expires: must have the form 2027-06-30 (got "30.6.2027")`},
+		strings.Repeat("#", 1<<20+1):                                      {err: "the file has 1048577 bytes; at most 1048576 are allowed"},
 	} {
 		folder := t.TempDir()
 		file := filepath.Join(folder, "facts.yml")
@@ -179,6 +183,16 @@ func TestReadFacts(t *testing.T) {
 	for _, folder := range []string{"", t.TempDir()} {
 		if got, err := info.ReadFacts(folder); err != nil || len(got.Missing()) != 7 {
 			t.Errorf("without a file: got %+v, %v, want no facts", got, err)
+		}
+	}
+}
+
+func TestSecurityProblem(t *testing.T) {
+	now := time.Date(2027, 6, 1, 12, 0, 0, 0, time.UTC)
+	for expires, want := range map[string]string{"": "is missing", "2027-06-01": "expired on 2027-06-01", "2027-06-30": "expires on 2027-06-30", "2027-07-02": ""} {
+		got := info.Facts{SecurityContact: "ana@example.com", SecurityExpires: expires}.SecurityProblem(now)
+		if !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q: got %q, want %q", expires, got, want)
 		}
 	}
 }
