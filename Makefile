@@ -1,8 +1,8 @@
 # Development tasks. Run make to list them.
 
 GO      ?= go
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+VERSION := $(patsubst v%,%,$(shell git describe --tags --always --dirty 2>/dev/null || echo development))
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 
 # Runs a command with go build -v, which prints each package that it compiles, and
 # prints only how many they are. Everything is compiled with Go's own settings, so that
@@ -15,7 +15,7 @@ progress = { $(1); echo "exit $$?"; } 2>&1 | { n=0; while IFS= read -r line; do 
 	esac; done; }
 
 # Hand-written code, for gofmt.
-OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/document graph/scalar graph/generate
+OURS := cmd internal tools ent/schema auth rest $(wildcard graph/*.go) graph/document graph/scalar graph/generate
 
 # The explorer and the API reference are built with npm. Without npm, the binary
 # does not include them.
@@ -38,11 +38,13 @@ build: toolchain $(ASSETS) ## Build bin/palmares
 	@echo "compiling palmares"
 	@$(call progress,$(GO) build -v -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares)
 
-# The same sources give the same static binary in any folder.
+# The same commit gives the same archives in any folder. The tools have their own module,
+# so that go.mod does not list what the program does not need.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 .PHONY: release
-release: export CGO_ENABLED = 0
-release: export GOFLAGS = -trimpath -buildvcs=false
-release: build ## Build bin/palmares reproducibly, without paths and shared libraries
+release: toolchain assets ## Build the archives of a release with lists of their components and checksums, in dist (PLATFORMS=linux/amd64 to select)
+	$(GO) build -C tools -o ../bin/tools/ ./release github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+	bin/tools/release -version $(VERSION) -lister bin/tools/cyclonedx-gomod -assets $(WEB) -out dist $(PLATFORMS)
 
 .PHONY: assets
 assets: $(BUILT) ## Build the explorer and the API reference (needs npm)
@@ -105,6 +107,7 @@ ifdef PKG
 	@$(call tested,$(FULL) $(if $(RUN),-run '$(RUN)') $(PKG))
 else
 	@$(call tested,$(MAKE) test-others)
+	$(GO) test -C tools -timeout 60m ./...
 	internal/dev/testcache.sh
 	$(MAKE) recipes
 endif
@@ -186,9 +189,9 @@ migration: ## Write the next migration for both databases from the schema (NAME=
 	$(GO) run ./internal/dev/newmigration $(NAME)
 
 .PHONY: audit
-audit: build ## Check modules, licenses and known vulnerabilities; write a bill of materials, bin/palmares.cdx.json
+audit: build ## Check modules, licenses and known vulnerabilities
 	$(GO) mod verify
-	$(GO) run ./internal/dev/licenses -sbom bin/palmares.cdx.json -npm $(WEB)/package-lock.json bin/palmares
+	$(GO) run ./internal/dev/licenses -npm $(WEB)/package-lock.json bin/palmares
 	@report=$$($(GO) tool govulncheck ./cmd/palmares 2>&1); code=$$?; printf '%s\n' "$$report"; \
 	case "$$code $$report" in \
 	0*) ;; \
@@ -200,4 +203,5 @@ audit: build ## Check modules, licenses and known vulnerabilities; write a bill 
 lint: ## Run gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -C tools ./...
 	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/document ./graph/generate

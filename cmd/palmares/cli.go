@@ -26,8 +26,8 @@ import (
 	"palmares/rest"
 )
 
-// version is set by the linker: see the Makefile.
-var version = "development"
+// version and commit are set by the linker: see the Makefile.
+var version, commit = "development", "unknown"
 
 // Exit codes.
 const (
@@ -236,6 +236,6 @@ func (openapiCommand) Run(cfg server.Config, term commands.Terminal) error {
 type versionCommand struct{}
 
 func (versionCommand) Run(term commands.Terminal) error {
-	_, err := fmt.Fprintf(term.Out, "palmares %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(term.Out, "palmares %s (commit %s, %s, %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -263,55 +262,38 @@ func TestKubernetesFiles(t *testing.T) {
 	}
 }
 
-// The Containerfile uses existing files and make targets.
-func TestContainerfile(t *testing.T) {
+// The workflow is valid YAML, pins its actions, and runs targets of the Makefile.
+func TestWorkflow(t *testing.T) {
 	t.Parallel()
-	text := strings.ReplaceAll(deployFile(t, "Containerfile"), "\\\n", " ")
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
-	if err != nil {
-		t.Fatal(err)
+	testkit.Check(t, err)
+	workflow := documents(t, "../.github/workflows/palmares.yml")[0]
+	if got := keysOf(at(workflow, "on")); !slices.Equal(got, []string{"pull_request", "push", "schedule"}) {
+		t.Errorf("got events %v, want pull requests, pushes and a schedule", got)
 	}
-	targets := 0
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		words := strings.Fields(lines.Text())
-		if len(words) == 0 {
-			continue
-		}
-		switch words[0] {
-		case "RUN":
-			if words[1] == "make" {
-				targets++
-				if !strings.Contains(string(makefile), "\n"+words[2]+":") {
-					t.Errorf("got unknown make target %s, want one of the Makefile", words[2])
-				}
-			}
-		case "COPY":
-			if strings.HasPrefix(words[1], "--from") {
-				continue
-			}
-			for _, source := range words[1 : len(words)-1] {
-				if _, err := os.Stat(filepath.Join("..", "..", source)); err != nil {
-					t.Errorf("COPY: got %v, want an existing file", err)
-				}
+	targets := map[string]string{}
+	for _, job := range keysOf(at(workflow, "jobs")) {
+		steps, _ := at(workflow, "jobs", job, "steps").([]any)
+		for i, step := range steps {
+			command, _ := at(step, "run").(string)
+			action, _ := at(step, "uses").(string)
+			switch target, isMake := strings.CutPrefix(command, "make "); {
+			case isMake && !strings.Contains(string(makefile), "\n"+target+":") && !strings.Contains(string(makefile), "\n"+target+" "):
+				t.Errorf("%s: got make %s, want a target of the Makefile", job, target)
+			case isMake:
+				targets[target] = job
+			case command == "" && !regexp.MustCompile(`^actions/[a-z-]+@v\d+$`).MatchString(action), command != "" && !strings.HasPrefix(command, "gh release create "):
+				t.Errorf("%s: got step %d %v, want an action of a version, or make", job, i, step)
 			}
 		}
-	}
-	last := text[strings.LastIndex(text, "\nFROM "):]
-	for _, line := range []string{"FROM scratch\n", "\nUSER 65534:65534\n", `CMD ["/palmares", "health"]`, "\nENTRYPOINT [\"/palmares\"]\nCMD [\"serve\"]\n", "ca-certificates.crt"} {
-		if !strings.Contains(last, line) {
-			t.Errorf("got no %q in the last stage, want it", line)
+		if at(workflow, "jobs", job, "timeout-minutes") == nil || len(steps) == 0 {
+			t.Errorf("%s: got %d steps or no timeout, want both", job, len(steps))
 		}
 	}
-	if targets != 2 || strings.Contains(last, "RUN") {
-		t.Errorf("got %d make targets, want 2, and no RUN in the last stage", targets)
-	}
-	version := regexp.MustCompile(`golang:(\d+\.\d+)`).FindStringSubmatch(text)
-	module, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if version == nil || !bytes.Contains(module, []byte("\ngo "+version[1])) {
-		t.Errorf("got Go %v, want the version in go.mod", version)
+	for target, job := range map[string]string{"test": "test", "lint": "test", "audit": "audit", "release": "release"} {
+		if targets[target] != job {
+			t.Errorf("make %s: got job %q, want %s", target, targets[target], job)
+		}
 	}
 }
 

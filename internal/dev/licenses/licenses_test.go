@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,49 +31,16 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// The program has only allowed licenses, and a complete bill of materials that
-// is the same each time.
+// The program has only allowed licenses.
 func TestProgram(t *testing.T) {
-	testkit.FullTier(t, "it compiles a program")
-	dir, program := t.TempDir(), blackbox.Path(t)
-	lock := filepath.Join("..", "..", "web", "apidocs", "web", "package-lock.json")
-	var sboms [2][]byte
-	for i := range sboms {
-		file := filepath.Join(dir, "sbom.json")
-		var out bytes.Buffer
-		if err := run(t, &out, program, lock, file); err != nil {
-			t.Fatalf("%v\n%s", err, &out)
-		}
-		var err error
-		if sboms[i], err = os.ReadFile(file); err != nil {
-			t.Fatal(err)
-		}
+	testkit.FullTier(t, "it reads the licenses of all modules")
+	var out bytes.Buffer
+	if err := run(t, &out, blackbox.Path(t), filepath.Join("..", "..", "web", "apidocs", "web", "package-lock.json")); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
 	}
-	if !bytes.Equal(sboms[0], sboms[1]) {
-		t.Error("got two different bills of materials, want equal ones")
-	}
-	var sbom struct {
-		BOMFormat  string
-		Metadata   struct{ Component struct{ Name string } }
-		Components []struct {
-			Ref      string `json:"bom-ref"`
-			Version  string
-			Licenses []struct{ Expression string }
-		}
-	}
-	if err := json.Unmarshal(sboms[0], &sbom); err != nil || sbom.BOMFormat != "CycloneDX" || sbom.Metadata.Component.Name != "palmares" {
-		t.Fatalf("got %+v, %v, want a CycloneDX document about palmares", sbom.Metadata, err)
-	}
-	seen := map[string]bool{}
-	for _, c := range sbom.Components {
-		if len(c.Licenses) != 1 || c.Licenses[0].Expression == "" || c.Version == "" || seen[c.Ref] {
-			t.Errorf("got component %+v, want a version, one license and a unique reference", c)
-		}
-		seen[c.Ref] = true
-	}
-	for _, want := range []string{"pkg:golang/std@", "pkg:golang/github.com/lib/pq@", "pkg:golang/modernc.org/sqlite@", "pkg:npm/graphiql@"} {
-		if !strings.Contains(string(sboms[0]), `"purl": "`+want) {
-			t.Errorf("got no %s in the bill of materials, want it", want)
+	for _, want := range []string{"\nstd ", "\ngithub.com/lib/pq ", "\nmodernc.org/sqlite ", "\ngraphiql "} {
+		if !strings.Contains("\n"+out.String(), want) {
+			t.Errorf("got no%s in %s, want it", want, &out)
 		}
 	}
 }

@@ -1,6 +1,5 @@
-// Licenses lists every Go module and npm package in the program with its
-// license, fails on a license that is not allowed, and writes a bill of
-// materials (CycloneDX JSON). `make audit` runs it.
+// Licenses lists every Go module and npm package in the program with its license, and
+// fails on a license that is not allowed. `make audit` runs it.
 package main
 
 import (
@@ -10,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
 	"runtime/debug"
@@ -26,26 +24,23 @@ import (
 var permissive = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BlueOak-1.0.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "PSF-2.0", "Python-2.0", "Unicode-DFS-2016", "Unlicense", "Zlib"}
 
 func main() {
-	sbom := flag.String("sbom", "", "file to write the bill of materials to")
 	lock := flag.String("npm", "", "package-lock.json of the built assets")
 	flag.Parse()
 	testkit.Main("licenses", func(t testing.TB) {
 		if flag.NArg() != 1 {
-			t.Fatal("usage: licenses [-sbom FILE] [-npm package-lock.json] PROGRAM")
+			t.Fatal("usage: licenses [-npm package-lock.json] PROGRAM")
 		}
-		testkit.Check(t, run(t, os.Stdout, flag.Arg(0), *lock, *sbom))
+		testkit.Check(t, run(t, os.Stdout, flag.Arg(0), *lock))
 	})
 }
 
 // component is a dependency that is part of the program.
 type component struct {
-	ecosystem     string // golang or npm
 	name, version string
 	license       string // SPDX expression
-	hash          string // from the lock file
 }
 
-func run(t testing.TB, w io.Writer, program, lock, sbom string) error {
+func run(t testing.TB, w io.Writer, program, lock string) error {
 	build, err := buildinfo.ReadFile(program)
 	testkit.Check(t, err)
 	components := goModules(t, build)
@@ -57,9 +52,6 @@ func run(t testing.TB, w io.Writer, program, lock, sbom string) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", c.name, c.version, c.license)
 	}
 	testkit.Check(t, table.Flush())
-	if sbom != "" {
-		writeSBOM(t, sbom, build, components)
-	}
 	return check(w, components)
 }
 
@@ -87,12 +79,12 @@ func allowed(c component) bool {
 // goModules returns the modules linked into a program, and the standard
 // library. go.mod has many more, such as those of tools.
 func goModules(t testing.TB, build *debug.BuildInfo) []component {
-	modules := []component{{ecosystem: "golang", name: "std", version: strings.TrimPrefix(build.GoVersion, "go"), license: "BSD-3-Clause"}}
+	modules := []component{{name: "std", version: strings.TrimPrefix(build.GoVersion, "go"), license: "BSD-3-Clause"}}
 	for _, m := range build.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		modules = append(modules, component{ecosystem: "golang", name: m.Path, version: m.Version, hash: m.Sum})
+		modules = append(modules, component{name: m.Path, version: m.Version})
 	}
 	// A library is a module or a directory in one with a license of its own.
 	for _, l := range goLibraries(t) {
@@ -133,8 +125,8 @@ func npmPackages(t testing.TB, lock string) []component {
 	testkit.Check(t, err)
 	var file struct {
 		Packages map[string]struct {
-			Version, License, Integrity string
-			Dev, Optional               bool
+			Version, License string
+			Dev, Optional    bool
 		}
 	}
 	testkit.Check(t, json.Unmarshal(data, &file))
@@ -144,44 +136,8 @@ func npmPackages(t testing.TB, lock string) []component {
 			continue
 		}
 		name := path[strings.LastIndex(path, "node_modules/")+len("node_modules/"):]
-		packages = append(packages, component{"npm", name, p.Version, p.License, p.Integrity})
+		packages = append(packages, component{name, p.Version, p.License})
 	}
 	slices.SortFunc(packages, func(a, b component) int { return strings.Compare(a.name+"@"+a.version, b.name+"@"+b.version) })
 	return slices.Compact(packages)
-}
-
-// writeSBOM writes a bill of materials without a time or serial number, so
-// that equal programs have equal ones.
-func writeSBOM(t testing.TB, file string, build *debug.BuildInfo, components []component) {
-	type object = map[string]any
-	var properties []object
-	for _, setting := range build.Settings {
-		if setting.Key == "GOOS" || setting.Key == "GOARCH" {
-			properties = append(properties, object{"name": setting.Key, "value": setting.Value})
-		}
-	}
-	program := object{"type": "application", "bom-ref": build.Path, "name": build.Main.Path, "properties": properties}
-	var described []object
-	for _, c := range components {
-		described = append(described, object{
-			"type": "library", "bom-ref": c.purl(), "purl": c.purl(), "name": c.name, "version": c.version,
-			"licenses":   []object{{"expression": c.license}},
-			"properties": []object{{"name": "palmares:lock", "value": c.hash}},
-		})
-	}
-	text, err := json.MarshalIndent(object{
-		"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
-		"metadata": object{"component": program}, "components": described,
-	}, "", "  ")
-	testkit.Check(t, err)
-	testkit.Check(t, os.WriteFile(file, append(text, '\n'), 0o644))
-}
-
-// purl returns the package URL of a component.
-func (c component) purl() string {
-	segments := strings.Split(c.name, "/")
-	for i, segment := range segments {
-		segments[i] = strings.ReplaceAll(url.PathEscape(segment), "@", "%40")
-	}
-	return "pkg:" + c.ecosystem + "/" + strings.Join(segments, "/") + "@" + c.version
 }
