@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -86,12 +87,15 @@ func Numbers(l lang.Language, u Unit, values []float64, fromZero bool, intervals
 	if high = max(high, 0); high == low {
 		high = low + 1
 	}
-	step := niceStep((high - low) / float64(intervals))
+	if u == Score && high-low < 1 { // otherwise 0.01 would look like a fall
+		low = min(max((low+high-1)/2, 0), maxScore-1)
+		high = low + 1
+	}
+	// Closer ticks would read alike.
+	closest := map[Unit]float64{Count: 1, Days: 1, Percent: 0.1, Proportion: 0.001}
+	step := max(niceStep((high-low)/float64(intervals)), cmp.Or(closest[u], 0.01))
 	caption := map[Unit]lang.Message{Score: "out of 10", Days: "days"}[u] // others have their unit at each tick, or in the title
-	switch u {
-	case Count:
-		step = max(step, 1)
-	case Score:
+	if u == Score {
 		u = Number // with no more decimals than ticks need
 	}
 	a := Axis{From: math.Floor(low/step+1e-9) * step, Caption: l.Text(caption)}

@@ -279,7 +279,10 @@ func TestNumbers(t *testing.T) {
 		{Count, []float64{41, 48}, false, "40 42 44 46 48", "axis starts at 40"},
 		{Count, []float64{41, 48}, true, "0 20 40 60", ""},
 		{Count, []float64{0, 0}, true, "0 1", ""},
-		{Score, []float64{6.85, 6.99}, false, "6.85 6.90 6.95 7.00", "out of 10 · axis starts at 6.85"},
+		{Score, []float64{6.85, 6.99}, false, "6.0 6.5 7.0 7.5", "out of 10 · axis starts at 6.0"},
+		{Score, []float64{4.96, 4.97}, false, "4.0 4.5 5.0 5.5", "out of 10 · axis starts at 4.0"},
+		{Score, []float64{9.9, 10}, false, "9.0 9.5 10.0", "out of 10 · axis starts at 9.0"},
+		{Percent, []float64{12.01, 12.04}, false, "12.0% 12.1%", "axis starts at 12.0%"},
 		{Score, []float64{4, 8}, false, "0 2 4 6 8", "out of 10"},
 		{Euros, []float64{9.9, 49}, true, "€0 €20 €40 €60", ""},
 		{Proportion, []float64{0, 1}, true, "0% 50% 100%", ""},
@@ -374,6 +377,24 @@ func TestColumns(t *testing.T) {
 	}
 	if remark := slices.IndexFunc(drawn.Texts, func(e element) bool { return e.Text == "first import" }); remark < 0 || drawn.Texts[remark].Y > r[0].Y {
 		t.Errorf("got %+v, want the remark above the columns", drawn.Texts)
+	}
+}
+
+// Columns of negative numbers are below zero.
+func TestNegativeColumns(t *testing.T) {
+	var s Series
+	for i, change := range []float64{3, -3, 0} {
+		at := date("2026-01-01").AddDate(0, i, 0)
+		s.Points = append(s.Points, Point{X: Time(at), End: Time(at.AddDate(0, 1, 0)), Y: change, Label: fmt.Sprint(change)})
+	}
+	plots, _ := NewLines(lang.English, Columns, Dates(lang.English, date("2026-01-01"), date("2026-04-01")), Number, []Series{s})
+	drawn := parse(t, plots, wide)
+	up, down := drawn.Rects[0], drawn.Rects[1]
+	if math.Abs(up.Height-down.Height) > 0.2 || math.Abs(up.Y+up.Height-down.Y) > 0.2 || up.Height < 20 {
+		t.Errorf("got %+v and %+v, want the same height above and below zero", up, down)
+	}
+	if i := slices.IndexFunc(drawn.Texts, func(e element) bool { return e.Text == "-3" }); i < 0 || drawn.Texts[i].Y < down.Y+down.Height {
+		t.Errorf("got %+v, want the label below the column", drawn.Texts)
 	}
 }
 

@@ -291,10 +291,14 @@ func (f *frame) drawColumns(points []Point) {
 		if p.End <= p.X {
 			from, width = f.across(p.X)-narrowest/2, narrowest
 		}
-		height := max(f.up(0)-f.up(p.Y), 1)
-		f.rect(cmp.Or(p.Color, seriesColor(0)), p.Text, area{from, f.up(0) - height, width, height})
-		if p.Y > 0 && measure(p.Label, tickSize, false) <= max(width+4, 2*narrowest) {
-			f.text("soft", "middle", tickSize, from+width/2, f.up(0)-height-4, p.Label)
+		height := max(math.Abs(f.up(0)-f.up(p.Y)), 1)
+		top, label := f.up(0)-height, f.up(p.Y)-4
+		if p.Y < 0 {
+			top, label = f.up(0), f.up(p.Y)+lineSpace-2
+		}
+		f.rect(cmp.Or(p.Color, seriesColor(0)), p.Text, area{from, top, width, height})
+		if p.Y != 0 && measure(p.Label, tickSize, false) <= max(width+4, 2*narrowest) {
+			f.text("soft", "middle", tickSize, from+width/2, label, p.Label)
 		}
 	}
 }
