@@ -259,6 +259,9 @@ func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, erro
 	}
 	view := req.view()
 	err := json.Unmarshal(typesetNames(response.Data), view)
+	if v, ok := view.(*homeView); ok && err == nil {
+		err = json.Unmarshal(response.Data, &v.homeExamples) // they are shown as the API returns them
+	}
 	if v, ok := view.(loader); ok && err == nil {
 		err = v.load(ctx, s, req)
 	}

@@ -28,14 +28,18 @@ type homeView struct {
 	Best           struct{ Items []tool }
 	ScoreChanges   struct{ Nodes []scoreChange }
 	PriceChanges   struct{ Nodes []priceChange }
-	Example        json.RawMessage // the response of the REST API to the example request
-	ExampleItems   json.RawMessage // the same in GraphQL
+	homeExamples
 
 	Chart          *figure       `json:"-"` // nil if there is nothing to draw
 	Movers         []scoreMover  `json:"-"`
 	Prices         []pricedTool  `json:"-"`
 	REST, Response template.HTML `json:"-"` // the responses to the example
 	asOf           struct{ query, directive string }
+}
+
+type homeExamples struct {
+	Example      json.RawMessage // the response of the REST API to the example request
+	ExampleItems json.RawMessage // the same in GraphQL
 }
 
 const maxMovers, maxPriceChanges = 5, 5
