@@ -19,20 +19,11 @@ import (
 
 // list is a list that is read by page or as a Relay connection.
 type list[Item, Node any] struct {
-	err   error  // why the list cannot be read
-	name  string // identifies the list and its order in cursors
-	items []Item // all of them, in order
-	order order[Item]
-	nodes func([]Item) []Node
-}
-
-// order converts between the items of a list and their positions, which remain valid
-// when the item is removed.
-type order[Item any] interface {
-	Position(Item) []any
-	// Seek returns a function that compares items with a position, or false if the
-	// position is not one of this list.
-	Seek(position []any) (compare func(Item) int, ok bool)
+	err    error  // why the list cannot be read
+	name   string // identifies the list and its order in cursors
+	items  []Item // all of them, in order
+	places release.Places[Item]
+	nodes  func([]Item) []Node
 }
 
 // checkPage rejects a page that no list has.
@@ -97,7 +88,7 @@ func (l *list[Item, Node]) connection(ctx context.Context, p paging) (c connecti
 }
 
 func (l *list[Item, Node]) cursor(item Item) string {
-	return encodeCursor(l.name, l.order.Position(item))
+	return encodeCursor(l.name, l.places.Of(item))
 }
 
 // connectionOf returns the requested part of the list of an object that has siblings.
@@ -188,7 +179,7 @@ func (l *list[Item, Node]) seek(argument, text string, bound int) (int, error) {
 	position, valid := decodeCursor(text, l.name)
 	var compare func(Item) int
 	if valid {
-		compare, valid = l.order.Seek(position)
+		compare, valid = l.places.Seek(position)
 	}
 	if !valid {
 		return 0, problem.New(problem.BadInput, string(badCursor), argument)

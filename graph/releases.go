@@ -23,7 +23,7 @@ func (queryResolver) Releases(
 ) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
 	releases := &list[*ent.Release, *model.Release]{
-		name: "releases", items: r.All, order: release.ByNumber{}, nodes: r.releases,
+		name: "releases", items: r.All, places: release.ByNumber, nodes: r.releases,
 	}
 	c, err := releases.connection(ctx, paging{first, after, last, before})
 	return &model.ReleaseConnection{

@@ -119,7 +119,7 @@ func (r *reader) toolList(
 		return r.Matching(orderOf(by), conditions), nil
 	})
 	if relevance {
-		tools.order = r.searches[*filter.Search]
+		tools.places = r.searches[*filter.Search].Places()
 	}
 	return tools
 }
@@ -128,7 +128,7 @@ func (r *reader) toolList(
 // tools in the same order.
 func (r *reader) listTools(by model.ToolSort, items []*release.Tool) *list[*release.Tool, *model.Tool] {
 	return &list[*release.Tool, *model.Tool]{
-		name: "tools " + string(by), items: items, order: orderOf(by), nodes: r.Tools,
+		name: "tools " + string(by), items: items, places: orderOf(by).Places(), nodes: r.Tools,
 	}
 }
 
@@ -203,7 +203,7 @@ func (r *reader) retiredList(
 	ctx context.Context, search *string, filter release.RetiredFilter,
 ) *list[*release.Tool, *model.RetiredTool] {
 	tools := &list[*release.Tool, *model.RetiredTool]{
-		name: "retired tools", order: release.ByRetirement, nodes: r.RetiredTools,
+		name: "retired tools", places: release.ByRetirement.Places(), nodes: r.RetiredTools,
 	}
 	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) {
 		if err := checkSlugs(argument{"category", filter.Category}); err != nil {

@@ -199,8 +199,9 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 			t.Errorf("release %d, %s, filtered:\ngot  %q\nwant %q", r.Number(), c.order, slugsOf(got), want)
 		}
 		// Each position finds its place again, in the list with or without it.
+		places := order.Places()
 		for i, tool := range got {
-			compare, ok := order.Seek(order.Position(tool))
+			compare, ok := places.Seek(places.Of(tool))
 			if !ok || compare(tool) != 0 || i > 0 && compare(got[i-1]) >= 0 || i+1 < len(got) && compare(got[i+1]) <= 0 {
 				t.Fatalf("%s: got a position of %s that is not between its neighbors", c.order, tool.Slug)
 			}
@@ -425,7 +426,7 @@ func TestInvalidPositions(t *testing.T) {
 		"score_desc": {nil, 1.0, "a"}, "score_asc": {false, "1", "a"}, "name_asc": {1.0, "a"}, "price_asc": {2.0}, "monthly_price_desc": {true, nil, 3.0}, "updated_desc": nil,
 	} {
 		order, _ := release.OrderNamed(name)
-		if _, ok := order.Seek(position); ok {
+		if _, ok := order.Places().Seek(position); ok {
 			t.Errorf("%s: got %v accepted, want it rejected", name, position)
 		}
 	}
