@@ -248,7 +248,7 @@ func (e *Executor) Prepare(ctx context.Context, req Request) (*Prepared, *Result
 		operation: &graphql.OperationContext{
 			RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults,
 			Doc: doc.QueryDocument, Operation: op, Extensions: doc.Extensions,
-			RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,
+			RecoverFunc: recoverPanic, ResolverMiddleware: noteFailure, RootResolverMiddleware: limitResponse,
 		},
 	}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -24,11 +23,11 @@ var DefaultLimits = document.Limits{
 }
 
 // responseSize adds up the bytes that an operation writes. It cancels the
-// operation as soon as there are too many, so that pending fields do not read the
+// operation as soon as there are too many, so that later fields do not read the
 // database.
 type responseSize struct {
 	limit  int64
-	bytes  atomic.Int64
+	bytes  int64
 	cancel context.CancelCauseFunc
 }
 
@@ -36,17 +35,18 @@ type responseSizeKey struct{}
 
 // add reports whether the response is still within its limit.
 func (s *responseSize) add(n int) bool {
-	total := s.bytes.Add(int64(n))
-	if total > s.limit && total-int64(n) <= s.limit {
+	before := s.bytes
+	s.bytes += int64(n)
+	if s.bytes > s.limit && before <= s.limit {
 		s.cancel(problem.New(problem.ResponseTooLarge,
 			"The response is larger than %d bytes. Request fewer items or fields, and read the rest page by page.",
 			s.limit))
 	}
-	return total <= s.limit
+	return s.bytes <= s.limit
 }
 
 // limitResponse encodes each root field as soon as it is resolved, so that its size
-// is known while others are pending.
+// is known before the next one is.
 func limitResponse(ctx context.Context, next graphql.RootResolver) graphql.Marshaler {
 	size, _ := ctx.Value(responseSizeKey{}).(*responseSize)
 	if size == nil {
