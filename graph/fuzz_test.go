@@ -1,14 +1,11 @@
 package graph
 
 import (
-	"encoding/base64"
 	"math"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
-	"palmares/internal/catalog/journal"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
@@ -44,28 +41,6 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// FuzzSyncToken checks that an accepted sync token is the only spelling of its content, and
-// that a token is read as it was issued.
-func FuzzSyncToken(f *testing.F) {
-	issued := syncToken{8, 1_800_000_000_000_000, "code"}
-	f.Add(issued.String(), 8, int64(1), "code")
-	f.Add(issued.String()+"=", 1, int64(-1), "")
-	f.Add("", 0, int64(1), "a b c")
-	f.Add(base64.RawURLEncoding.EncodeToString(make([]byte, 6)), 9, int64(1), strings.Repeat("a", maxSyncToken*3/4-6-len("9 1 ")))
-	f.Add("AAAA", 9, int64(1), strings.Repeat("a", maxSyncToken*3/4-5-len("9 1 ")))
-	f.Add(strings.ToUpper(issued.String()), -1, int64(0), "a b")
-	f.Fuzz(func(t *testing.T, text string, release int, at int64, category string) {
-		if token, ok := parseSyncToken(text); ok && (token.String() != text || token.release < 1) {
-			t.Errorf("%q: got %+v, which is %q, want the same token", text, token, token)
-		}
-		token := syncToken{release, at, category}
-		got, ok := parseSyncToken(token.String())
-		if want := release > 0 && len(token.String()) <= maxSyncToken; ok != want || ok && got != token {
-			t.Errorf("%+v: got %+v and %t, want %t", token, got, ok, want)
-		}
-	})
-}
-
 // FuzzAsOf checks that as_of selects a release number or an existing day, and nothing else.
 func FuzzAsOf(f *testing.F) {
 	for _, text := range []string{"8", "08", "999999999", "1000000000", "2026-11-10", "2026-02-30", "0000-01-01", "+1", "٣"} {
@@ -82,26 +57,6 @@ func FuzzAsOf(f *testing.F) {
 		_, dayErr := time.Parse(time.DateOnly, asOf.Date)
 		if asOf.String() != text || (asOf.Release > 0) == (asOf.Date != "") || asOf.Date != "" && dayErr != nil {
 			t.Errorf("%q: got %+v, want a release or a day", text, asOf)
-		}
-	})
-}
-
-// FuzzNodeID checks that an identifier is split without losing a part of it, and that those
-// of another kind are rejected.
-func FuzzNodeID(f *testing.F) {
-	for _, id := range []string{"tool/plume", "category/", "release/8", "release/08", "evt_42", "evt_042", "tool/a@8", "comparison/a/b"} {
-		f.Add(id)
-	}
-	f.Fuzz(func(t *testing.T, id string) {
-		prefix, key, ok := parseNodeID(id)
-		switch {
-		case !ok:
-		case prefix == journal.IDPrefix:
-			if number, valid := journal.ParseID(key); !valid || key != id || journal.ID(number) != id {
-				t.Errorf("%q: got event %q, want the identifier", id, key)
-			}
-		case prefix+key != id || key == "":
-			t.Errorf("%q: got %q and %q, want its parts", id, prefix, key)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -180,6 +181,13 @@ func (r *Release) PricesOf(slug string) (changes []*PriceChange) {
 		}
 	}
 	return changes
+}
+
+// ParseNumber returns the number of a release as it is written without leading zeros. It
+// returns false for anything else, and for numbers of more than nine digits.
+func ParseNumber(text string) (number int, ok bool) {
+	number, err := strconv.Atoi(text)
+	return number, err == nil && 0 < number && number < 1e9 && strconv.Itoa(number) == text
 }
 
 // Numbered returns the release with a number, up to this one, or nil.
