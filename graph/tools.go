@@ -64,7 +64,8 @@ func (linksResolver[T]) Comparisons(ctx context.Context, t T, limit int) ([]*mod
 	r := readerFrom(ctx)
 	own := t.InCatalog()
 	return childrenOf(ctx, own.Siblings, own.Tool, func(t *release.Tool) []*release.Comparison {
-		return firstOf(r.ComparisonsOf(t), limit)
+		all := r.ComparisonsOf(t)
+		return all[:min(limit, len(all))]
 	}, r.Comparisons), nil
 }
 
@@ -217,6 +218,3 @@ func (r *reader) retiredList(
 	})
 	return tools
 }
-
-// firstOf returns the first items of a list, at most limit.
-func firstOf[Item any](items []Item, limit int) []Item { return items[:min(limit, len(items))] }
