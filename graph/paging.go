@@ -3,8 +3,6 @@ package graph
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"sort"
 
@@ -87,9 +85,7 @@ func (l *list[Item, Node]) connection(ctx context.Context, p paging) (c connecti
 	return c, nil
 }
 
-func (l *list[Item, Node]) cursor(item Item) string {
-	return encodeCursor(l.name, l.places.Of(item))
-}
+func (l *list[Item, Node]) cursor(item Item) string { return l.places.Cursor(l.name, item) }
 
 // connectionOf returns the requested part of the list of an object that has siblings.
 func connectionOf[Parent comparable, Item, Node any](
@@ -176,11 +172,7 @@ func (l *list[Item, Node]) part(p paging) (items []Item, info *model.PageInfo, e
 // seek returns the number of items whose comparison with a cursor is less than a
 // bound: 0 for those before the cursor, 1 for those up to it.
 func (l *list[Item, Node]) seek(argument, text string, bound int) (int, error) {
-	position, valid := decodeCursor(text, l.name)
-	var compare func(Item) int
-	if valid {
-		compare, valid = l.places.Seek(position)
-	}
+	compare, valid := l.places.Seek(l.name, text)
 	if !valid {
 		return 0, problem.New(problem.BadInput, string(badCursor), argument)
 	}
@@ -216,34 +208,6 @@ func edgesOf[Edge edge[Node], Node any](c connection[Node]) []*Edge {
 		edges[i] = &Edge{Cursor: cursor, Node: c.nodes[i]}
 	}
 	return edges
-}
-
-// cursor is the position of an item in one list and order.
-type cursor struct {
-	List     string `json:"l"`
-	Position []any  `json:"p"`
-}
-
-const maxCursorLength = 2_000
-
-func encodeCursor(list string, position []any) string {
-	data, err := json.Marshal(cursor{list, position})
-	if err != nil {
-		panic(err) // a position only has numbers and strings
-	}
-	return base64.RawURLEncoding.EncodeToString(data)
-}
-
-func decodeCursor(text, list string) (position []any, ok bool) {
-	var c cursor
-	data, err := base64.RawURLEncoding.DecodeString(text)
-	ok = err == nil && len(data) <= maxCursorLength && json.Unmarshal(data, &c) == nil && c.List == list
-	for _, value := range c.Position {
-		if text, isText := value.(string); isText {
-			ok = ok && params.IsText(text)
-		}
-	}
-	return c.Position, ok
 }
 
 // distinct sorts values and removes duplicates.

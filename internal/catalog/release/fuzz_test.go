@@ -2,9 +2,44 @@ package release
 
 import (
 	"encoding/base64"
+	"math"
+	"reflect"
 	"strings"
 	"testing"
+
+	"palmares/internal/core/params"
 )
+
+// FuzzCursor checks that a cursor is read as it was written, and only in its list, and that
+// the text in any accepted one can be stored in a database.
+func FuzzCursor(f *testing.F) {
+	f.Add(cursor{"tools score_desc", []any{8.5, "plume"}}.encode(), "tools score_desc", "plume", 8.5)
+	f.Add(cursor{"tools", []any{nil, "a\x00"}}.encode(), "tools", "é", math.Copysign(0, -1))
+	f.Add("eyJsIjoieCJ9", "x", "", 1e300)
+	f.Fuzz(func(t *testing.T, text, list, slug string, number float64) {
+		if position, ok := decodeCursor(text, list); ok {
+			again, ok := decodeCursor(cursor{list, position}.encode(), list)
+			if !ok && len(text) < maxCursorLength || ok && !reflect.DeepEqual(again, position) {
+				t.Errorf("%q: got %v and %t after writing, want %v", text, again, ok, position)
+			}
+			for _, value := range position {
+				if value, isText := value.(string); isText && !params.IsText(value) {
+					t.Errorf("%q: got %q, want text", text, value)
+				}
+			}
+		}
+		if !params.IsText(list+slug) || number != number || number-number != 0 || len(list)+len(slug) > maxCursorLength/8 {
+			return
+		}
+		written := cursor{list, []any{number, slug}}.encode()
+		if position, ok := decodeCursor(written, list); !ok || !reflect.DeepEqual(position, []any{number, slug}) {
+			t.Errorf("%q: got %v and %t, want %v and %q", written, position, ok, number, slug)
+		}
+		if _, ok := decodeCursor(written, list+"x"); ok {
+			t.Errorf("%q: got a position in another list, want none", written)
+		}
+	})
+}
 
 // FuzzSyncToken checks that an accepted sync token is the only spelling of its content, and
 // that a token is read as it was issued.

@@ -42,7 +42,7 @@ func (r *Release) ByRelevance(ranks Relevance, filter Filter) []*Tool {
 func (r Relevance) Places() Places[*Tool] {
 	scores := ByScore.Places()
 	return Places[*Tool]{
-		Of:   func(t *Tool) []any { return append([]any{float64(r[t])}, scores.Of(t)...) },
+		of:   func(t *Tool) []any { return append([]any{float64(r[t])}, scores.of(t)...) },
 		like: append([]any{0.0}, scores.like...), descending: scores.descending + 1,
 	}
 }
@@ -102,7 +102,7 @@ func (r *Release) MatchingComparisons(f ComparisonFilter) (found []*Comparison) 
 
 // ByUpdate are the places of comparisons: the most recently updated first.
 var ByUpdate = Places[*Comparison]{
-	Of:   func(c *Comparison) []any { return []any{c.UpdatedAt, c.Slug} },
+	of:   func(c *Comparison) []any { return []any{c.UpdatedAt, c.Slug} },
 	like: []any{"", ""}, descending: 0,
 }
 
@@ -120,7 +120,7 @@ func (r *Release) MatchingRetired(f RetiredFilter) []*Tool {
 
 // ByNumber are the places of releases: the newest first.
 var ByNumber = Places[*ent.Release]{
-	Of:   func(release *ent.Release) []any { return []any{float64(release.ID)} },
+	of:   func(release *ent.Release) []any { return []any{float64(release.ID)} },
 	like: []any{0.0}, descending: 0,
 }
 

@@ -122,7 +122,7 @@ func (o Order) Places() Places[*Tool] {
 	if o.descending {
 		p.descending = len(p.like) - 2
 	}
-	p.Of = func(t *Tool) (place []any) {
+	p.of = func(t *Tool) (place []any) {
 		v := f.of(t)
 		if f.optional {
 			place = append(place, v.missing)
