@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -155,19 +156,7 @@ func (queryResolver) Feed(ctx context.Context) (*model.Feed, error) {
 }
 
 func (queryResolver) Stats(ctx context.Context) (*model.Statistics, error) {
-	info := readerFrom(ctx).Info
-	if info == nil {
-		return &model.Statistics{}, nil
-	}
-	return statistics(info), nil
-}
-
-func statistics(release *ent.Release) *model.Statistics {
-	return &model.Statistics{
-		ToolsTotal: release.ToolsTotal, ToolsTested: release.ToolsTested,
-		ToolsAvgScore: release.ToolsAvgScore, ToolsAvgScoreOrZero: orZero(release.ToolsAvgScore),
-		ToolsRetired: release.ToolsRetired, ComparisonsTotal: release.ComparisonsTotal,
-	}
+	return &model.Statistics{Release: cmp.Or(readerFrom(ctx).Info, &ent.Release{})}, nil
 }
 
 func orZero[T any](value *T) (zero T) {
