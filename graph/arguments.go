@@ -9,20 +9,22 @@ import (
 
 const (
 	maxPage        = 1_000_000
-	maxNestedTools = 50  // tools of a category
-	maxSearchText  = 200 // characters
-	maxSlugText    = 500 // characters, far more than any slug has
+	maxNestedTools = 50 // tools of a category
 )
 
+// MaxText is the maximum number of characters of a search, a slug or an identifier, which
+// have far fewer.
+const MaxText = 200
+
 // checkText rejects strings that are too long or that a database cannot compare.
-func checkText(name, value string, maxLength int) error {
+func checkText(name, value string) error {
 	switch {
 	case !utf8.ValidString(value):
 		return problem.New(problem.BadInput, "%s must be valid UTF-8.", name)
 	case strings.ContainsRune(value, 0):
 		return problem.New(problem.BadInput, "%s must not contain NUL characters.", name)
-	case utf8.RuneCountInString(value) > maxLength:
-		return problem.New(problem.BadInput, string(tooLong), name, maxLength)
+	case utf8.RuneCountInString(value) > MaxText:
+		return problem.New(problem.BadInput, string(tooLong), name, MaxText)
 	}
 	return nil
 }
@@ -39,7 +41,7 @@ func checkSlugs(arguments ...argument) error {
 		if a.value == nil {
 			continue
 		}
-		if err := checkText(a.name, *a.value, maxSlugText); err != nil {
+		if err := checkText(a.name, *a.value); err != nil {
 			return err
 		}
 	}

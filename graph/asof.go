@@ -3,7 +3,6 @@ package graph
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -43,17 +42,14 @@ const (
 
 // ParseAsOf reads a release number or a day.
 func ParseAsOf(text string) (AsOf, error) {
-	number, err := strconv.Atoi(text)
-	switch {
-	case releaseNumber.MatchString(text) && err == nil:
+	if number, ok := release.ParseNumber(text); ok {
 		return AsOf{Release: number}, nil
-	case isDay(text):
+	}
+	if isDay(text) {
 		return AsOf{Date: text}, nil
 	}
 	return AsOf{}, problem.New(problem.BadInput, string(badAsOf), params.Truncate(text))
 }
-
-var releaseNumber = regexp.MustCompile(`^[1-9][0-9]{0,8}$`)
 
 // String returns the release as ParseAsOf reads it.
 func (a AsOf) String() string { return cmp.Or(a.Date, strconv.Itoa(a.Release)) }

@@ -72,7 +72,7 @@ func (r *reader) comparisonList(
 // listComparisons lists comparisons that are in order.
 func (r *reader) listComparisons(items []*release.Comparison) *list[*release.Comparison, *model.Comparison] {
 	return &list[*release.Comparison, *model.Comparison]{
-		name: "comparisons", items: items, order: release.ByUpdate{}, nodes: r.Comparisons,
+		name: "comparisons", items: items, places: release.ByUpdate, nodes: r.Comparisons,
 	}
 }
 

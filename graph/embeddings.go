@@ -8,7 +8,6 @@ import (
 	"palmares/ent/section"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
-	"palmares/internal/core/store"
 )
 
 func (queryResolver) Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error) {
@@ -49,26 +48,11 @@ func (r *reader) documentSections(ctx context.Context, d *model.EmbeddingsDocume
 	return sections[d.Slug], err
 }
 
-// sections returns sections of the reviews of tools in the release being read, by tool
-// and in order. Limit may select some of them or of their columns.
+// sections returns sections of the reviews of tools in the release being read.
 func (r *reader) sections(
 	ctx context.Context, tools []*release.Tool, limit func(*ent.SectionQuery),
 ) (map[string][]*ent.Section, error) {
-	sections := map[string][]*ent.Section{}
-	for slugs := range slices.Chunk(slugsOf(tools), release.MaxParameters) {
-		query := r.database().Section.Query().
-			Where(store.Sections.At(r.Number()), section.ToolSlugIn(slugs...)).
-			Order(section.ByToolSlug(), section.ByPosition())
-		limit(query)
-		rows, err := query.All(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			sections[row.ToolSlug] = append(sections[row.ToolSlug], row)
-		}
-	}
-	return sections, nil
+	return r.Sections(ctx, r.database().Section, slugsOf(tools), limit)
 }
 
 // verdictSection is the section of a review that requires no API key.

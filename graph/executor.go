@@ -248,7 +248,7 @@ func (e *Executor) Prepare(ctx context.Context, req Request) (*Prepared, *Result
 		operation: &graphql.OperationContext{
 			RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults,
 			Doc: doc.QueryDocument, Operation: op, Extensions: doc.Extensions,
-			RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,
+			RecoverFunc: recoverPanic, ResolverMiddleware: noteFailure, RootResolverMiddleware: limitResponse,
 		},
 	}, nil
 }
@@ -278,8 +278,8 @@ func (e *Executor) run(ctx context.Context, op *Prepared, fromCaller bool) *Resu
 	result := &Result{Cost: op.cost, AsOf: op.asOf}
 	dispatch := func(ctx context.Context) {
 		if fromCaller {
-			ctx = context.WithValue(ctx, responseSizeKey{},
-				&responseSize{limit: e.config.Limits.Response, cancel: cancel})
+			limit := e.config.Limits.Response
+			ctx = context.WithValue(ctx, responseSizeKey{}, &responseSize{limit, limit, cancel})
 		}
 		ctx = e.withErrors(graphql.WithOperationContext(ctx, op.operation))
 		result.Data, result.Errors = e.schema.Exec(ctx)(ctx).Data, graphql.GetErrors(ctx)

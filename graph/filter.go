@@ -43,6 +43,14 @@ func toolConditions(f *model.ToolFilter) (all release.Filter, err error) {
 	if err := checkFilter(f); err != nil {
 		return nil, err
 	}
+	limits := func(field string, least, most *float64) {
+		if least != nil {
+			all = append(all, release.AtLeast(field, *least))
+		}
+		if most != nil {
+			all = append(all, release.AtMost(field, *most))
+		}
+	}
 	if f.Slugs != nil {
 		all = append(all, release.OneOf("slug", f.Slugs))
 	}
@@ -55,39 +63,15 @@ func toolConditions(f *model.ToolFilter) (all release.Filter, err error) {
 	if f.Icps != nil {
 		all = append(all, release.OneOf("icp", mapSlice(f.Icps, model.Icp.Code)))
 	}
-	if f.ScoreMin != nil {
-		all = append(all, release.AtLeast("score", *f.ScoreMin))
-	}
-	if f.ScoreMax != nil {
-		all = append(all, release.AtMost("score", *f.ScoreMax))
-	}
-	if f.VerifiabilityMin != nil {
-		all = append(all, release.AtLeast("verifiability", *f.VerifiabilityMin))
-	}
-	if f.VerifiabilityMax != nil {
-		all = append(all, release.AtMost("verifiability", *f.VerifiabilityMax))
-	}
-	if f.ObsolescenceMin != nil {
-		all = append(all, release.AtLeast("obsolescence", *f.ObsolescenceMin))
-	}
-	if f.ObsolescenceMax != nil {
-		all = append(all, release.AtMost("obsolescence", *f.ObsolescenceMax))
-	}
-	if f.PriceMax != nil {
-		all = append(all, release.AtMost("price", *f.PriceMax))
-	}
+	limits("score", f.ScoreMin, f.ScoreMax)
+	limits("verifiability", f.VerifiabilityMin, f.VerifiabilityMax)
+	limits("obsolescence", f.ObsolescenceMin, f.ObsolescenceMax)
+	limits("price", nil, f.PriceMax)
 	if f.BillingPeriods != nil {
 		all = append(all, release.OneOf("billingPeriod", f.BillingPeriods))
 	}
-	if f.MonthlyPriceMin != nil {
-		all = append(all, release.AtLeast("monthlyPrice", *f.MonthlyPriceMin))
-	}
-	if f.MonthlyPriceMax != nil {
-		all = append(all, release.AtMost("monthlyPrice", *f.MonthlyPriceMax))
-	}
-	if f.MonthlyCostMax != nil {
-		all = append(all, release.AtMost("monthlyCost", *f.MonthlyCostMax))
-	}
+	limits("monthlyPrice", f.MonthlyPriceMin, f.MonthlyPriceMax)
+	limits("monthlyCost", nil, f.MonthlyCostMax)
 	if f.Tiers != nil {
 		all = append(all, release.OneOf("tier", mapSlice(f.Tiers, strconv.Itoa)))
 	}
@@ -133,7 +117,7 @@ func checkFilter(filter *model.ToolFilter) error {
 			maxFilterCategories, len(filter.Categories))
 	}
 	for _, slug := range filter.Categories {
-		if err := checkText("filter.categories", slug, maxSlugText); err != nil {
+		if err := checkText("filter.categories", slug); err != nil {
 			return err
 		}
 	}
@@ -143,7 +127,7 @@ func checkFilter(filter *model.ToolFilter) error {
 	}
 	slugs := map[string]bool{}
 	for _, slug := range filter.Slugs {
-		if err := checkText("filter.slugs", slug, maxSlugText); err != nil {
+		if err := checkText("filter.slugs", slug); err != nil {
 			return err
 		}
 		if slugs[slug] {
@@ -183,7 +167,7 @@ func isSearch(filter *model.ToolFilter) bool {
 
 // search returns the matching tools with their ranks.
 func (r *reader) search(query string) (release.Relevance, error) {
-	if err := checkText("filter.search", query, maxSearchText); err != nil {
+	if err := checkText("filter.search", query); err != nil {
 		return nil, err
 	}
 	if ranks, done := r.searches[query]; done {

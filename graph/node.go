@@ -4,12 +4,10 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 
 	"palmares/ent"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -36,17 +34,14 @@ func (r *reader) nodes(ctx context.Context, argument string, ids []string) ([]mo
 	keys := map[string][]string{} // by prefix
 	plain := make([]string, len(ids))
 	for i, id := range ids {
-		var err error
-		if plain[i], err = r.unpin(argument, id); err != nil {
+		if err := checkText(argument, id); err != nil {
 			return nil, err
 		}
-		prefix, key, ok := parseNodeID(plain[i])
-		if !ok {
-			return nil, problem.New(problem.BadInput,
-				"%s: %q is not an identifier. Valid identifiers are tool/<slug>, category/<slug>, comparison/<slug>, "+
-					"release/<number> and evt_<number>.",
-				argument, params.Truncate(id))
+		prefix, key, err := r.ParseID(argument, id)
+		if err != nil {
+			return nil, err
 		}
+		plain[i] = prefix + key
 		if !slices.Contains(plain[:i], plain[i]) {
 			keys[prefix] = append(keys[prefix], key)
 		}
@@ -65,8 +60,8 @@ func (r *reader) nodes(ctx context.Context, argument string, ids []string) ([]mo
 		number, _ := strconv.Atoi(key)
 		return r.Numbered(number)
 	}
-	for _, release := range r.releases(existing(keys[model.ReleasePrefix], numbered)) {
-		found[model.ReleasePrefix+strconv.Itoa(release.Number)] = release
+	for _, release := range r.Releases(existing(keys[model.ReleasePrefix], numbered)) {
+		found[model.ReleasePrefix+strconv.Itoa(release.Number())] = release
 	}
 	err := r.addEvents(ctx, keys[journal.IDPrefix], found)
 	return mapSlice(plain, func(id string) model.Node { return found[id] }), err
@@ -82,54 +77,19 @@ func existing[Item any](keys []string, find func(string) *Item) (found []*Item) 
 	return found
 }
 
-// unpin returns an identifier without its release, which must be the one being
-// read.
-func (r *reader) unpin(argument, id string) (string, error) {
-	if err := checkText(argument, id, maxSlugText); err != nil {
-		return "", err
-	}
-	plain, release, isPinned := strings.Cut(id, "@")
-	switch {
-	case !isPinned || strings.HasPrefix(id, journal.IDPrefix) || !releaseNumber.MatchString(release):
-		return id, nil // parseNodeID rejects what it does not know
-	case !r.Pinned || release != strconv.Itoa(r.Number()):
-		return "", problem.New(problem.BadInput,
-			"%s: %q is an object of release %s. "+
-				"Add @asOf(release: %[3]s) to the operation, or remove @%[3]s from the identifier.",
-			argument, params.Truncate(id), release)
-	}
-	return plain, nil
-}
-
-// parseNodeID splits an identifier without a release into its prefix and what follows.
-func parseNodeID(id string) (prefix, key string, ok bool) {
-	if _, isEvent := journal.ParseID(id); isEvent {
-		return journal.IDPrefix, id, true
-	}
-	prefix, key, _ = strings.Cut(id, "/")
-	prefix += "/"
-	switch prefix {
-	case model.ToolPrefix, model.CategoryPrefix, model.ComparisonPrefix:
-		ok = key != "" && !strings.Contains(key, "@")
-	case model.ReleasePrefix:
-		ok = releaseNumber.MatchString(key)
-	}
-	return prefix, key, ok
-}
-
 // addEvents adds events up to the release being read.
-func (r *reader) addEvents(ctx context.Context, ids []string, found map[string]model.Node) error {
+func (r *reader) addEvents(ctx context.Context, keys []string, found map[string]model.Node) error {
 	if r.Info == nil {
 		return nil
 	}
-	numbers := mapSlice(ids, func(id string) int {
-		number, _ := journal.ParseID(id)
+	numbers := mapSlice(keys, func(key string) int {
+		number, _ := strconv.Atoi(key)
 		return number
 	})
 	changes, err := r.changesAt(ctx, numbers, selects(ctx, "fields", "before", "after"))
 	for _, c := range changes {
 		if c.Release <= r.Number() {
-			found[c.ID] = c.Change
+			found[c.ID()] = c
 		}
 	}
 	return err

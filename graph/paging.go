@@ -3,8 +3,6 @@ package graph
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"sort"
 
@@ -19,20 +17,11 @@ import (
 
 // list is a list that is read by page or as a Relay connection.
 type list[Item, Node any] struct {
-	err   error  // why the list cannot be read
-	name  string // identifies the list and its order in cursors
-	items []Item // all of them, in order
-	order order[Item]
-	nodes func([]Item) []Node
-}
-
-// order converts between the items of a list and their positions, which remain valid
-// when the item is removed.
-type order[Item any] interface {
-	Position(Item) []any
-	// Seek returns a function that compares items with a position, or false if the
-	// position is not one of this list.
-	Seek(position []any) (compare func(Item) int, ok bool)
+	err    error  // why the list cannot be read
+	name   string // identifies the list and its order in cursors
+	items  []Item // all of them, in order
+	places release.Places[Item]
+	nodes  func([]Item) []Node
 }
 
 // checkPage rejects a page that no list has.
@@ -96,9 +85,7 @@ func (l *list[Item, Node]) connection(ctx context.Context, p paging) (c connecti
 	return c, nil
 }
 
-func (l *list[Item, Node]) cursor(item Item) string {
-	return encodeCursor(l.name, l.order.Position(item))
-}
+func (l *list[Item, Node]) cursor(item Item) string { return l.places.Cursor(l.name, item) }
 
 // connectionOf returns the requested part of the list of an object that has siblings.
 func connectionOf[Parent comparable, Item, Node any](
@@ -185,11 +172,7 @@ func (l *list[Item, Node]) part(p paging) (items []Item, info *model.PageInfo, e
 // seek returns the number of items whose comparison with a cursor is less than a
 // bound: 0 for those before the cursor, 1 for those up to it.
 func (l *list[Item, Node]) seek(argument, text string, bound int) (int, error) {
-	position, valid := decodeCursor(text, l.name)
-	var compare func(Item) int
-	if valid {
-		compare, valid = l.order.Seek(position)
-	}
+	compare, valid := l.places.Seek(l.name, text)
 	if !valid {
 		return 0, problem.New(problem.BadInput, string(badCursor), argument)
 	}
@@ -227,34 +210,6 @@ func edgesOf[Edge edge[Node], Node any](c connection[Node]) []*Edge {
 	return edges
 }
 
-// cursor is the position of an item in one list and order.
-type cursor struct {
-	List     string `json:"l"`
-	Position []any  `json:"p"`
-}
-
-const maxCursorLength = 2_000
-
-func encodeCursor(list string, position []any) string {
-	data, err := json.Marshal(cursor{list, position})
-	if err != nil {
-		panic(err) // a position only has numbers and strings
-	}
-	return base64.RawURLEncoding.EncodeToString(data)
-}
-
-func decodeCursor(text, list string) (position []any, ok bool) {
-	var c cursor
-	data, err := base64.RawURLEncoding.DecodeString(text)
-	ok = err == nil && len(data) <= maxCursorLength && json.Unmarshal(data, &c) == nil && c.List == list
-	for _, value := range c.Position {
-		if text, isText := value.(string); isText {
-			ok = ok && params.IsText(text)
-		}
-	}
-	return c.Position, ok
-}
-
 // distinct sorts values and removes duplicates.
 func distinct[V cmp.Ordered](values []V) []V {
 	slices.Sort(values)
@@ -263,7 +218,7 @@ func distinct[V cmp.Ordered](values []V) []V {
 
 // bySlug returns the object with a slug, or nil.
 func bySlug[Item, Node any](slug string, find func(slug string) *Item, create func([]*Item) []*Node) (*Node, error) {
-	if err := checkText("slug", slug, maxSlugText); err != nil {
+	if err := checkText("slug", slug); err != nil {
 		return nil, err
 	}
 	if item := find(slug); item != nil {

@@ -1,11 +1,11 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -45,15 +45,13 @@ func (Resolver) RetiredTool() generated.RetiredToolResolver {
 	return linksResolver[*model.RetiredTool]{}
 }
 
-// reader reads one release for one operation.
+// reader reads one release for one operation, whose resolvers run one after the other.
 type reader struct {
-	mu     sync.Mutex // held by one resolver at a time
-	failed error      // the first error that the caller did not cause
-
 	model.View
 	executor *Executor
 	scan     *Scan
-	queried  bool // something was read from the database
+	queried  bool  // something was read from the database
+	failed   error // the first error that the caller did not cause
 
 	total int    // of the list at the root that is read by page
 	next  string // cursor of the changes at the root
@@ -93,15 +91,13 @@ func readerFrom(ctx context.Context) *reader {
 	return r
 }
 
-// lockReader runs the resolvers of an operation one at a time. gqlgen runs those of
-// root fields concurrently, for which a reader is not safe.
-func lockReader(ctx context.Context, next graphql.Resolver) (any, error) {
+// noteFailure is called for each resolver. It ends operations whose time is over, and notes
+// the first error that the caller did not cause.
+func noteFailure(ctx context.Context, next graphql.Resolver) (any, error) {
 	r := readerFrom(ctx)
 	if r == nil {
 		return next(ctx)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -160,19 +156,7 @@ func (queryResolver) Feed(ctx context.Context) (*model.Feed, error) {
 }
 
 func (queryResolver) Stats(ctx context.Context) (*model.Statistics, error) {
-	info := readerFrom(ctx).Info
-	if info == nil {
-		return &model.Statistics{}, nil
-	}
-	return statistics(info), nil
-}
-
-func statistics(release *ent.Release) *model.Statistics {
-	return &model.Statistics{
-		ToolsTotal: release.ToolsTotal, ToolsTested: release.ToolsTested,
-		ToolsAvgScore: release.ToolsAvgScore, ToolsAvgScoreOrZero: orZero(release.ToolsAvgScore),
-		ToolsRetired: release.ToolsRetired, ComparisonsTotal: release.ComparisonsTotal,
-	}
+	return &model.Statistics{Release: cmp.Or(readerFrom(ctx).Info, &ent.Release{})}, nil
 }
 
 func orZero[T any](value *T) (zero T) {

@@ -68,13 +68,7 @@ func (s *Subscription) Execute(event *journal.Event) (*Result, error) {
 }
 
 func newPublication(event *journal.Event) (*model.Publication, error) {
-	var counts struct {
-		UpdatedAt    string         `json:"updated_at"`
-		ToolsTotal   int            `json:"tools_total"`
-		ToolsRetired int            `json:"tools_retired"`
-		Comparisons  int            `json:"comparatifs_total"`
-		Events       map[string]int `json:"events"`
-	}
+	var counts journal.Publication
 	if err := json.Unmarshal(event.After, &counts); err != nil {
 		return nil, fmt.Errorf("event %s: %w", event.ID(), err)
 	}
@@ -84,7 +78,7 @@ func newPublication(event *journal.Event) (*model.Publication, error) {
 	}
 	for _, name := range journal.Events {
 		if n := counts.Events[name]; n > 0 {
-			p.Events = append(p.Events, &model.ChangeCount{Type: changeType(name), Count: n})
+			p.Events = append(p.Events, &model.ChangeCount{Type: model.ChangeTypeOf(name), Count: n})
 		}
 	}
 	return p, nil

@@ -3,10 +3,6 @@ package graph
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"strconv"
-	"strings"
 	"time"
 
 	"palmares/graph/model"
@@ -44,7 +40,7 @@ func (queryResolver) EmbeddingsSync(
 	}
 	found := &model.EmbeddingsSyncPage{Items: items, Meta: meta}
 	if info := r.Info; page >= meta.Pages && info != nil {
-		token := syncToken{info.ID, info.ImportedAt.UnixMicro(), orZero(category)}.String()
+		token := release.SyncToken{Release: info.ID, PublishedAt: info.ImportedAt.UnixMicro(), Category: orZero(category)}.String()
 		found.NextSync = &token
 	}
 	return found, nil
@@ -59,7 +55,7 @@ func (r *reader) documentChanges(ctx context.Context, category, token string) ([
 		if err != nil {
 			return nil, err
 		}
-		since = known.release
+		since = known.Release
 	}
 	if oldest := r.HistoryFrom(); since > 0 && since < r.Number() && since < oldest {
 		return nil, problem.New(problem.Gone,
@@ -91,86 +87,51 @@ func (r *reader) documents(changes []release.DocumentChange) []model.EmbeddingsC
 	})
 }
 
-// syncToken identifies what a client has: the documents of a category, or all, in
-// a release. The time distinguishes the release from one of another database with
-// the same number.
-type syncToken struct {
-	release     int
-	publishedAt int64 // in microseconds
-	category    string
-}
-
-// String returns the token with a checksum, so that a truncated or mistyped token is
-// not mistaken for another.
-func (t syncToken) String() string {
-	text := strconv.Itoa(t.release) + " " + strconv.FormatInt(t.publishedAt, 10) + " " + t.category
-	sum := sha256.Sum256([]byte(text))
-	return base64.RawURLEncoding.EncodeToString(append(sum[:6], text...))
-}
-
-const maxSyncToken = 2 * maxSlugText
-
-// parseSyncToken parses a token and reports whether it is valid.
-func parseSyncToken(text string) (t syncToken, ok bool) {
-	data, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(text) > maxSyncToken || len(data) < 6 {
-		return t, false
-	}
-	parts := strings.SplitN(string(data[6:]), " ", 3)
-	if len(parts) != 3 {
-		return t, false
-	}
-	release, err1 := strconv.Atoi(parts[0])
-	at, err2 := strconv.ParseInt(parts[1], 10, 64)
-	t = syncToken{release, at, parts[2]}
-	return t, cmp.Or(err1, err2) == nil && t.release > 0 && t.String() == text
-}
-
 const startOver = "Read the whole set again without sync."
 
 // checkToken parses a token, which must be of the same category and of a release of
 // this catalog.
-func (r *reader) checkToken(ctx context.Context, text, category string) (syncToken, error) {
-	token, ok := parseSyncToken(text)
+func (r *reader) checkToken(ctx context.Context, text, category string) (release.SyncToken, error) {
+	token, ok := release.ParseSyncToken(text)
 	switch {
 	case !ok:
 		return token, problem.New(problem.BadInput,
 			"sync must be the token of an earlier response, complete and unchanged (got %q). "+
 				"If you have none, read the whole set without sync.", params.Truncate(text))
-	case token.category != category:
+	case token.Category != category:
 		return token, problem.New(problem.BadInput,
 			"sync was issued for %s (got %s). Send the same category again, or read the whole set without sync.",
-			describeCategory(token.category), describeCategory(category))
+			describeCategory(token.Category), describeCategory(category))
 	}
 	if r.Info == nil {
 		return token, problem.New(problem.Gone, "sync is from a release that this catalog does not have. %s", startOver)
 	}
-	if token.release > r.Number() {
+	if token.Release > r.Number() {
 		if r.Pinned {
 			return token, problem.New(problem.BadInput,
 				"sync is from release %d, which is newer than release %d. "+
-					"Read the newest release instead.", token.release, r.Number())
+					"Read the newest release instead.", token.Release, r.Number())
 		}
 		if err := r.checkNewer(ctx, token); err != nil {
 			return token, err
 		}
 		return token, problem.New(problem.Gone, "sync is from release %d, which this catalog does not have. %s",
-			token.release, startOver)
+			token.Release, startOver)
 	}
-	if info := r.Numbered(token.release); info == nil || info.ImportedAt.UnixMicro() != token.publishedAt {
+	if info := r.Numbered(token.Release); info == nil || info.ImportedAt.UnixMicro() != token.PublishedAt {
 		return token, problem.New(problem.Gone, "sync is from release %d of %s, which this catalog does not have. %s",
-			token.release, time.UnixMicro(token.publishedAt).UTC().Format(time.DateTime), startOver)
+			token.Release, time.UnixMicro(token.PublishedAt).UTC().Format(time.DateTime), startOver)
 	}
 	return token, nil
 }
 
 // checkNewer returns an error for a token of a release that another server has
 // published and this one has not loaded yet.
-func (r *reader) checkNewer(ctx context.Context, token syncToken) error {
+func (r *reader) checkNewer(ctx context.Context, token release.SyncToken) error {
 	newest, err := store.NewestRelease(ctx, r.database().Release)
-	if err == nil && newest != nil && newest.ID >= token.release {
+	if err == nil && newest != nil && newest.ID >= token.Release {
 		return problem.New(problem.Unavailable, "Release %d is being loaded. Try again in a few seconds.",
-			token.release)
+			token.Release)
 	}
 	return err
 }

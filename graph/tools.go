@@ -64,7 +64,8 @@ func (linksResolver[T]) Comparisons(ctx context.Context, t T, limit int) ([]*mod
 	r := readerFrom(ctx)
 	own := t.InCatalog()
 	return childrenOf(ctx, own.Siblings, own.Tool, func(t *release.Tool) []*release.Comparison {
-		return firstOf(r.ComparisonsOf(t), limit)
+		all := r.ComparisonsOf(t)
+		return all[:min(limit, len(all))]
 	}, r.Comparisons), nil
 }
 
@@ -119,7 +120,7 @@ func (r *reader) toolList(
 		return r.Matching(orderOf(by), conditions), nil
 	})
 	if relevance {
-		tools.order = r.searches[*filter.Search]
+		tools.places = r.searches[*filter.Search].Places()
 	}
 	return tools
 }
@@ -128,7 +129,7 @@ func (r *reader) toolList(
 // tools in the same order.
 func (r *reader) listTools(by model.ToolSort, items []*release.Tool) *list[*release.Tool, *model.Tool] {
 	return &list[*release.Tool, *model.Tool]{
-		name: "tools " + string(by), items: items, order: orderOf(by), nodes: r.Tools,
+		name: "tools " + string(by), items: items, places: orderOf(by).Places(), nodes: r.Tools,
 	}
 }
 
@@ -179,7 +180,7 @@ func (queryResolver) RetiredToolConnection(
 // order. There are far fewer retired tools than active ones, so they need no search
 // index.
 func searchRetired(tools []*release.Tool, query string) (found []*release.Tool, err error) {
-	if err := checkText("search", query, maxSearchText); err != nil {
+	if err := checkText("search", query); err != nil {
 		return nil, err
 	}
 	words := distinct(text.Words(query))
@@ -203,7 +204,7 @@ func (r *reader) retiredList(
 	ctx context.Context, search *string, filter release.RetiredFilter,
 ) *list[*release.Tool, *model.RetiredTool] {
 	tools := &list[*release.Tool, *model.RetiredTool]{
-		name: "retired tools", order: release.ByRetirement, nodes: r.RetiredTools,
+		name: "retired tools", places: release.ByRetirement.Places(), nodes: r.RetiredTools,
 	}
 	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) {
 		if err := checkSlugs(argument{"category", filter.Category}); err != nil {
@@ -217,6 +218,3 @@ func (r *reader) retiredList(
 	})
 	return tools
 }
-
-// firstOf returns the first items of a list, at most limit.
-func firstOf[Item any](items []Item, limit int) []Item { return items[:min(limit, len(items))] }

@@ -54,9 +54,6 @@ const (
 	YAMLPath     = "/api/v1/openapi.yaml"
 )
 
-// maxSlugLength is longer than any slug.
-const maxSlugLength = 200
-
 const vary = "Authorization, Accept-Encoding"
 
 // NewHandler checks the route table against the schema and returns a handler.
@@ -214,7 +211,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 // respond runs an endpoint's operation and returns the response with the newest
 // release at that time.
 func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int, error) {
-	if slug, ok := req.variables["slug"].(string); ok && req.notFound != nil && len(slug) > maxSlugLength {
+	if slug, ok := req.variables["slug"].(string); ok && req.notFound != nil && len(slug) > graph.MaxText {
 		return nil, 0, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{}))
 	}
 	result := h.executor.Execute(ctx, req.execution())

@@ -50,6 +50,7 @@ func generate() error {
 	if err != nil {
 		return err
 	}
+	data.QueryRoot.DisableConcurrency = true // resolvers share a reader, and goroutines cost more than they save
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/99designs/gqlgen/codegen").Output()
 	if err != nil {
 		return fmt.Errorf("locating gqlgen's templates: %w", err)

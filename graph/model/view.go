@@ -2,8 +2,12 @@ package model
 
 import (
 	"strconv"
+	"strings"
 
+	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/release"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
 )
 
 // View is the release that an operation reads. Objects are made from it and read it
@@ -30,6 +34,44 @@ func (v *View) ID(prefix, key string) string {
 		return prefix + key
 	}
 	return prefix + key + "@" + strconv.Itoa(v.Number())
+}
+
+// ParseID splits an identifier into its prefix and a slug or number. If it names a release,
+// this must be the one that is read.
+func (v *View) ParseID(argument, id string) (prefix, key string, err error) {
+	plain, pinned, _ := strings.Cut(id, "@")
+	if _, ok := release.ParseNumber(pinned); !ok || strings.HasPrefix(id, journal.IDPrefix) {
+		plain = id
+	} else if !v.Pinned || pinned != strconv.Itoa(v.Number()) {
+		return "", "", problem.New(problem.BadInput,
+			"%s: %q is an object of release %s. "+
+				"Add @asOf(release: %[3]s) to the operation, or remove @%[3]s from the identifier.",
+			argument, params.Truncate(id), pinned)
+	}
+	prefix, key, ok := parseID(plain)
+	if !ok {
+		return "", "", problem.New(problem.BadInput,
+			"%s: %q is not an identifier. Valid identifiers are tool/<slug>, category/<slug>, comparison/<slug>, "+
+				"release/<number> and evt_<number>.",
+			argument, params.Truncate(id))
+	}
+	return prefix, key, nil
+}
+
+// parseID splits an identifier without a release.
+func parseID(id string) (prefix, key string, ok bool) {
+	if number, isEvent := journal.ParseID(id); isEvent {
+		return journal.IDPrefix, strconv.Itoa(number), true
+	}
+	prefix, key, _ = strings.Cut(id, "/")
+	prefix += "/"
+	switch prefix {
+	case ToolPrefix, CategoryPrefix, ComparisonPrefix:
+		ok = key != "" && !strings.Contains(key, "@")
+	case ReleasePrefix:
+		_, ok = release.ParseNumber(key)
+	}
+	return prefix, key, ok
 }
 
 // Siblings are the objects that one place in an operation selects, such as the tools of

@@ -21,23 +21,31 @@ import (
 // folderFeed is a folder whose errors have its name.
 type folderFeed struct {
 	*folder.Folder
-	name string
+	root *os.Root
 }
 
 func openFolder(name string) (*folderFeed, error) {
-	opened, err := folder.Open(os.DirFS(name))
-	return &folderFeed{opened, name}, folderError(name, err)
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, fileError(name, err)
+	}
+	opened, err := folder.Open(root.FS())
+	if err != nil {
+		_ = root.Close()
+		return nil, folderError(name, err)
+	}
+	return &folderFeed{opened, root}, nil
 }
 
 func (f *folderFeed) Read(ctx context.Context, selected feed.Selection, progress func(done, total int64), each func(*feed.Item) (bool, error)) error {
 	err := f.Folder.Read(ctx, selected, progress, each)
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		return folderError(f.name, err)
+		return folderError(f.root.Name(), err)
 	}
 	return err
 }
 
-func (f *folderFeed) Close() error { return nil }
+func (f *folderFeed) Close() error { return f.root.Close() }
 
 // folderError adds the name of a folder to an error about it.
 func folderError(name string, err error) error {

@@ -156,31 +156,31 @@ func orNil(value *float64) any {
 
 // convert derives a converter from the fields of a record.
 func convert[R, Stored any](more []computed[Stored]) converter[Stored] {
-	type source struct {
+	type part struct {
 		column
 		value func(*Stored, reflect.Value) any // of the row, and of the record that it stores
 	}
-	var all []source
+	var all []part
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[R]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch c := newColumn(name, f); {
 		case slices.Contains(withoutColumn, name):
 		case c.kind != nil:
-			all = append(all, source{c, func(_ *Stored, rec reflect.Value) any { return fieldValue(c, rec.Field(i)) }})
+			all = append(all, part{c, func(_ *Stored, rec reflect.Value) any { return fieldValue(c, rec.Field(i)) }})
 		case name == "translations":
 			texts := f.Type.Field(0)
 			for j, text := range reflect.VisibleFields(texts.Type) {
 				base, _, _ := strings.Cut(text.Tag.Get("json"), ",")
 				c := column{base + "_" + strings.ToLower(texts.Name), reflect.TypeFor[string](), true, false}
-				all = append(all, source{c, func(_ *Stored, rec reflect.Value) any { return fieldValue(c, rec.Field(i).Field(0).Field(j)) }})
+				all = append(all, part{c, func(_ *Stored, rec reflect.Value) any { return fieldValue(c, rec.Field(i).Field(0).Field(j)) }})
 			}
 		default:
 			panic("files: no column for the " + f.Type.String() + " " + reflect.TypeFor[R]().Name() + "." + f.Name)
 		}
 	}
 	for _, c := range more {
-		at := 1 + slices.IndexFunc(all, func(s source) bool { return s.name == c.after })
-		all = slices.Insert(all, at, source{c.column, func(row *Stored, _ reflect.Value) any { return c.value(row) }})
+		at := 1 + slices.IndexFunc(all, func(p part) bool { return p.name == c.after })
+		all = slices.Insert(all, at, part{c.column, func(row *Stored, _ reflect.Value) any { return c.value(row) }})
 	}
 	columns := make([]column, len(all))
 	for i, s := range all {

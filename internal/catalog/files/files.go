@@ -65,7 +65,7 @@ func Write(ctx context.Context, s *store.Store, asOf int, folder string, kinds K
 			return err
 		}
 		w := &writer{folder: folder, kinds: kinds, check: check, rows: map[string]int64{}}
-		w.source = source{ctx: ctx, db: db, release: cmp.Or(asOf, newest.ID), from: newest.HistoryFrom}
+		w.reader = reader{ctx: ctx, db: db, release: cmp.Or(asOf, newest.ID), from: newest.HistoryFrom}
 		slugs, err := db.Tool.Query().Order(tool.ByID()).IDs(ctx)
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func Write(ctx context.Context, s *store.Store, asOf int, folder string, kinds K
 
 // writer writes the files of one release, table by table.
 type writer struct {
-	source
+	reader
 	folder string
 	kinds  Kinds
 	check  func(size int64) error

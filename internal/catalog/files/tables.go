@@ -149,8 +149,8 @@ func (p *parquetFile) finish() error {
 	return cmp.Or(p.Close(), p.buffer.Flush(), p.file.Close())
 }
 
-// source reads the rows of a release.
-type source struct {
+// reader reads the rows of a release.
+type reader struct {
 	ctx     context.Context
 	db      *ent.Client
 	release int
@@ -158,7 +158,7 @@ type source struct {
 	slugs   []string // of tools, the last of each batch
 }
 
-func (s source) releases(add func(row) error) error {
+func (s reader) releases(add func(row) error) error {
 	rows, err := s.db.Release.Query().Where(entrelease.IDGTE(s.from), entrelease.IDLTE(s.release)).Order(entrelease.ByID()).All(s.ctx)
 	for _, row := range rows {
 		if err := add(valuesOf(releaseRow{int32(row.ID), dateOf(row.FeedDate)})); err != nil { //nolint:gosec // counts imports
@@ -168,7 +168,7 @@ func (s source) releases(add func(row) error) error {
 	return err
 }
 
-func (s source) categories(add func(row) error) error {
+func (s reader) categories(add func(row) error) error {
 	rows, err := s.db.Category.Query().Where(store.Categories.At(s.release)).Order(category.ByID()).All(s.ctx)
 	for _, row := range rows {
 		if err := add(categories.read(row)); err != nil {
@@ -178,7 +178,7 @@ func (s source) categories(add func(row) error) error {
 	return err
 }
 
-func (s source) comparisons(add func(row) error) error {
+func (s reader) comparisons(add func(row) error) error {
 	ids, err := s.db.Comparison.Query().Order(comparison.ByID()).IDs(s.ctx)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func compareVersions(a, b version) int {
 
 // versions reads the current rows apart from the others, because ent takes twice as long
 // for rows with columns that it does not know.
-func (s source) versions(after, upTo string) (all []version, err error) {
+func (s reader) versions(after, upTo string) (all []version, err error) {
 	current, err := s.db.Tool.Query().Where(tool.SinceReleaseLTE(s.release), tool.IDGT(after), tool.IDLTE(upTo)).All(s.ctx)
 	if err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (s source) versions(after, upTo string) (all []version, err error) {
 	return all, nil
 }
 
-func (s source) prices(add func(row) error) error {
+func (s reader) prices(add func(row) error) error {
 	last, position := "", 0
 	return inRanges(s.slugs, func(after, upTo string) ([]*ent.PriceChange, error) {
 		return s.db.PriceChange.Query().Where(store.PriceChanges.At(s.release), pricechange.ToolSlugGT(after), pricechange.ToolSlugLTE(upTo)).All(s.ctx)
@@ -246,7 +246,7 @@ func (s source) prices(add func(row) error) error {
 	})
 }
 
-func (s source) reviews(add func(row) error) error {
+func (s reader) reviews(add func(row) error) error {
 	return inRanges(s.slugs, func(after, upTo string) ([]*ent.Section, error) {
 		return s.db.Section.Query().Where(store.Sections.At(s.release), section.ToolSlugGT(after), section.ToolSlugLTE(upTo)).All(s.ctx)
 	}, func(a, b *ent.Section) int {
@@ -256,7 +256,7 @@ func (s source) reviews(add func(row) error) error {
 }
 
 // history reads all versions of tools, and those of the release itself.
-func (s source) history(addTool, addRetired, addVersion func(row) error) error {
+func (s reader) history(addTool, addRetired, addVersion func(row) error) error {
 	dates := map[int32]Date{} // also of releases that can no longer be read: versions may have started then
 	releases, err := s.db.Release.Query().Where(entrelease.IDLTE(s.release)).All(s.ctx)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,29 +17,63 @@ import (
 // New writes a file for a new record with its fields and their descriptions, and returns
 // its name. Fields without a value are invalid until an editor fills them in.
 func New(dir, recordType, slug, today string) (name string, err error) {
+	root, err := openCatalog(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
 	name = fileName(recordType, slug)
-	if err := checkFree(dir, recordType, slug); err != nil {
+	if err := checkFree(root, recordType, slug); err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Join(dir, path.Dir(name)), 0o755); err != nil {
-		return "", err
-	}
-	return name, os.WriteFile(filepath.Join(dir, name), template(recordType, slug, today), 0o644)
+	return name, writeNew(root, name, template(recordType, slug, today))
 }
 
-// UserError is an error in the arguments of a command.
+// UserError is an error in the arguments of a command, or in the folder.
 type UserError struct{ text string }
 
 func (e *UserError) Error() string { return e.text }
 
-// checkFree returns an error if a folder cannot have a new record with a slug.
-func checkFree(dir, recordType, slug string) error {
-	if _, err := os.Stat(filepath.Join(dir, headerFile)); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return ErrNotCatalog
+// openCatalog opens a catalog folder to change it. It refuses symbolic links, as readers
+// do; the root refuses those that somebody adds meanwhile and that lead out of the folder.
+func openCatalog(dir string) (*os.Root, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = checkLinks(root, append([]string{headerFile}, order...)...)
+	if err == nil {
+		_, err = root.Stat(headerFile)
+	}
+	if err == nil {
+		return root, nil
+	}
+	_ = root.Close()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = ErrNotCatalog
+	}
+	return nil, err
+}
+
+func checkLinks(root *os.Root, names ...string) error {
+	for _, name := range names {
+		if info, err := root.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return &UserError{name + " " + isLink}
 		}
+	}
+	return nil
+}
+
+// writeNew writes a file that does not exist, and creates its folder if it is missing.
+func writeNew(root *os.Root, name string, content []byte) error {
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
+	return root.WriteFile(name, content, 0o644)
+}
+
+// checkFree returns an error if a folder cannot have a new record with a slug.
+func checkFree(root *os.Root, recordType, slug string) error {
 	if problem := record.CheckSlug(slug); problem != "" {
 		return &UserError{"slug: " + problem}
 	}
@@ -49,7 +82,7 @@ func checkFree(dir, recordType, slug string) error {
 		taken = []string{fileName(record.TypeTool, slug), fileName(record.TypeRetired, slug)}
 	}
 	for _, name := range taken {
-		switch _, err := os.Lstat(filepath.Join(dir, name)); {
+		switch _, err := root.Lstat(name); {
 		case err == nil:
 			return &UserError{name + " exists already; choose another slug, or edit that file"}
 		case !errors.Is(err, fs.ErrNotExist):
@@ -92,41 +125,47 @@ func template(recordType, slug, today string) []byte {
 // Retire moves a tool to the retired ones, and returns the name of its new file. The
 // record has what the tool does not have.
 func Retire(ctx context.Context, dir string, retired *record.Retired) (name string, err error) {
-	from := fileName(record.TypeTool, retired.Slug)
-	tool, err := readTool(ctx, os.DirFS(dir), retired.Slug)
+	root, err := openCatalog(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	tool, err := readTool(ctx, root, retired.Slug)
 	if err != nil {
 		return "", err
 	}
 	retired.Name, retired.Category, retired.Score = tool.Name, tool.Category, tool.Score
 	name = fileName(record.TypeRetired, retired.Slug)
-	if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		return "", &UserError{name + " exists already; remove it, or the file of the tool"}
 	}
 	if problem := record.CheckDate(retired.RetiredAt); problem != "" {
 		return "", &UserError{"--date: " + problem}
 	}
-	if err := os.MkdirAll(filepath.Join(dir, path.Dir(name)), 0o755); err != nil {
-		return "", err
-	}
 	// First the new file: if the second step fails, both are there, which is an error of the
 	// folder, and nothing is lost.
-	if err := os.WriteFile(filepath.Join(dir, name), Format(retired), 0o644); err != nil {
+	if err := writeNew(root, name, Format(retired)); err != nil {
 		return "", err
 	}
-	return name, os.Remove(filepath.Join(dir, from))
+	return name, root.Remove(fileName(record.TypeTool, retired.Slug))
 }
 
 // readTool reads a tool from its file, whatever is wrong in others.
-func readTool(ctx context.Context, files fs.FS, slug string) (tool *record.Tool, err error) {
+func readTool(ctx context.Context, root *os.Root, slug string) (tool *record.Tool, err error) {
 	name := fileName(record.TypeTool, slug)
-	if _, err := fs.Stat(files, headerFile); errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotCatalog
+	if record.CheckSlug(slug) != "" {
+		err = fs.ErrNotExist
+	} else if err = checkLinks(root, name); err == nil {
+		_, err = root.Stat(name)
 	}
-	if _, err := fs.Stat(files, name); record.CheckSlug(slug) != "" || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &UserError{"there is no tool " + record.Quote(slug) + "; its file must be in " + order[0] + "/"}
 	}
+	if err != nil {
+		return nil, err
+	}
 	var invalid *feed.ValidationError
-	_, err = feed.Read(ctx, &Folder{files: files, only: name}, func(_ int, rec record.Record) { tool, _ = rec.(*record.Tool) })
+	_, err = feed.Read(ctx, &Folder{files: root.FS(), only: name}, func(_ int, rec record.Record) { tool, _ = rec.(*record.Tool) })
 	if tool != nil {
 		return tool, nil
 	}

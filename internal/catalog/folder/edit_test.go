@@ -109,3 +109,23 @@ func TestRetireRefuses(t *testing.T) {
 		t.Errorf("got %v, want the tool where it was", err)
 	}
 }
+
+// TestEditsRefuseLinks checks that no command writes or reads behind a link.
+func TestEditsRefuseLinks(t *testing.T) {
+	dir, outside := onDisk(t), t.TempDir()
+	tool := filepath.Join(dir, "tools", "plume.md")
+	testkit.Check(t, os.Rename(tool, filepath.Join(outside, "plume.md")))
+	testkit.Check(t, os.Symlink(filepath.Join(outside, "plume.md"), tool))
+	const what = " is a symbolic link, which is not followed; replace it with what it refers to"
+	if _, err := Retire(t.Context(), dir, &record.Retired{Slug: "plume", Reason: "pivot", RetiredAt: "2026-11-17"}); err == nil || err.Error() != "tools/plume.md"+what {
+		t.Errorf("got %v, want tools/plume.md%s", err, what)
+	}
+	testkit.Check(t, os.RemoveAll(filepath.Join(dir, "tools")))
+	testkit.Check(t, os.Symlink(outside, filepath.Join(dir, "tools")))
+	if _, err := New(dir, record.TypeTool, "encre", "2026-11-17"); err == nil || err.Error() != "tools"+what {
+		t.Errorf("got %v, want tools%s", err, what)
+	}
+	if files, err := os.ReadDir(outside); err != nil || len(files) != 1 {
+		t.Errorf("got %v and %v, want only the tool outside of the folder", files, err)
+	}
+}

@@ -29,6 +29,9 @@ const (
 	extension      = ".md"
 )
 
+// isLink is why files are not read or written.
+const isLink = "is a symbolic link, which is not followed; replace it with what it refers to"
+
 // folders holds the type of the records in each folder, and order the folders in the order
 // of an export.
 var (
@@ -56,7 +59,8 @@ type encoded struct {
 	fields           []byte // compressed JSON
 }
 
-// Open returns the catalog in a folder.
+// Open returns the catalog in a folder. Files on disk should be those of an os.Root, so that
+// no link that is made meanwhile leads out of the folder.
 func Open(files fs.FS) (*Folder, error) {
 	f := &Folder{files: files}
 	names, err := f.list()
@@ -95,7 +99,7 @@ func (f *Folder) list() (map[string][]string, error) {
 				f.report(at, "", "is not read; did you mean "+similar[0]+"?")
 			}
 		case entry.Type()&fs.ModeSymlink != 0:
-			f.report(at, "", "is a symbolic link, which is not followed; replace it with what it refers to")
+			f.report(at, "", isLink)
 		case folders[name] != "" && !entry.IsDir():
 			f.report(at, "", "must be a folder; rename or remove the file")
 		case folders[name] == "" && !entry.Type().IsRegular():
@@ -119,7 +123,7 @@ func (f *Folder) listRecords(folder string) (names []string, err error) {
 		switch {
 		case strings.HasPrefix(entry.Name(), "."):
 		case entry.Type()&fs.ModeSymlink != 0:
-			f.report(at, "", "is a symbolic link, which is not followed; replace it with what it refers to")
+			f.report(at, "", isLink)
 		case !entry.Type().IsRegular() || path.Ext(name) != extension:
 			f.report(at, "", "only files named <slug>"+extension+" belong here; rename or remove it")
 		default:

@@ -358,6 +358,29 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestLinkMadeMeanwhile replaces a file by a link out of the folder after it was listed.
+func TestLinkMadeMeanwhile(t *testing.T) {
+	dir := onDisk(t)
+	outside := filepath.Join(t.TempDir(), "secret.md")
+	testkit.Check(t, os.WriteFile(outside, valid()["tools/plume.md"].Data, 0o644))
+	root, err := os.OpenRoot(dir)
+	testkit.Check(t, err)
+	defer root.Close()
+	source, err := Open(root.FS())
+	testkit.Check(t, err)
+	err = source.Read(t.Context(), feed.Selection{Types: record.Types}, nil, func(item *feed.Item) (bool, error) {
+		if item.Number == 1 {
+			name := filepath.Join(dir, "tools", "plume.md")
+			testkit.Check(t, os.Remove(name))
+			testkit.Check(t, os.Symlink(outside, name))
+		}
+		return true, nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "tools/plume.md: path escapes from parent") {
+		t.Errorf("got %v, want an error for the link", err)
+	}
+}
+
 func TestWriterRejectsFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	testkit.Check(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))

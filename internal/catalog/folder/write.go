@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,7 +22,7 @@ var ErrNotEmpty = errors.New("is not empty; name a new folder")
 
 // Writer writes a catalog folder.
 type Writer struct {
-	dir        string
+	root       *os.Root
 	header     record.Header
 	categories []byte
 }
@@ -34,12 +33,20 @@ func NewWriter(dir string, header record.Header) (*Writer, error) {
 	if err := checkEmpty(dir); err != nil {
 		return nil, err
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
 	for _, folder := range order {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+		if err := root.Mkdir(folder, 0o755); err != nil {
+			_ = root.Close()
 			return nil, err
 		}
 	}
-	return &Writer{dir: dir, header: header}, nil
+	return &Writer{root: root, header: header}, nil
 }
 
 func checkEmpty(dir string) error {
@@ -59,7 +66,7 @@ func (w *Writer) Write(rec record.Record) error {
 		w.categories = appendItem(w.categories, record.Encode(category), "")
 		return nil
 	}
-	return os.WriteFile(filepath.Join(w.dir, fileName(rec.RecordType(), rec.RecordSlug())), Format(rec), 0o644)
+	return w.root.WriteFile(fileName(rec.RecordType(), rec.RecordSlug()), Format(rec), 0o644)
 }
 
 // Close writes the files that only a complete folder has. The readme is for its editors.
@@ -69,10 +76,11 @@ func (w *Writer) Close(readme []byte) error {
 	}
 	header := appendFields(nil, jsonDecoder(record.Encode(w.header)), "", "")
 	return errors.Join(
-		os.WriteFile(filepath.Join(w.dir, categoriesFile), w.categories, 0o644),
-		os.WriteFile(filepath.Join(w.dir, "README.md"), readme, 0o644),
+		w.root.WriteFile(categoriesFile, w.categories, 0o644),
+		w.root.WriteFile("README.md", readme, 0o644),
 		// Last: a folder without this file is not a catalog.
-		os.WriteFile(filepath.Join(w.dir, headerFile), header, 0o644),
+		w.root.WriteFile(headerFile, header, 0o644),
+		w.root.Close(),
 	)
 }
 

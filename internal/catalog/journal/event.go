@@ -50,6 +50,15 @@ func ParseID(id string) (int, bool) {
 // AboutTool reports whether the event's slug is a tool's.
 func (e *Event) AboutTool() bool { return slices.Contains(ToolEvents, e.Type) }
 
+// Publication is what an event of a release says after it.
+type Publication struct {
+	UpdatedAt    string         `json:"updated_at"`
+	ToolsTotal   int            `json:"tools_total"`
+	ToolsRetired int            `json:"tools_retired"`
+	Comparisons  int            `json:"comparatifs_total"`
+	Events       map[string]int `json:"events"` // their number, by type
+}
+
 // JSON returns the event as its schema describes it.
 func (e *Event) JSON() []byte {
 	if e.Type == EventCatalogPublished {

@@ -139,13 +139,10 @@ func (p *publication) run(ctx context.Context) error {
 	}
 	// The release's own entry comes last: a client that has received it has received
 	// all others.
-	if err := p.record(ctx, journal.Entry{Kind: journal.CatalogPublished, Event: journal.EventCatalogPublished, After: record.Encode(struct {
-		UpdatedAt    string         `json:"updated_at"`
-		ToolsTotal   int            `json:"tools_total"`
-		ToolsRetired int            `json:"tools_retired"`
-		Comparatifs  int            `json:"comparatifs_total"`
-		Events       map[string]int `json:"events"`
-	}{p.snap.Header.UpdatedAt, p.snap.Active.Tools, p.snap.Retired, p.snap.Published, p.journal.Counts()})}); err != nil {
+	if err := p.record(ctx, journal.Entry{Kind: journal.CatalogPublished, Event: journal.EventCatalogPublished, After: record.Encode(journal.Publication{
+		UpdatedAt: p.snap.Header.UpdatedAt, ToolsTotal: p.snap.Active.Tools, ToolsRetired: p.snap.Retired,
+		Comparisons: p.snap.Published, Events: p.journal.Counts(),
+	})}); err != nil {
 		return err
 	}
 	return p.journal.Flush(ctx)

@@ -38,18 +38,13 @@ func (r *Release) ByRelevance(ranks Relevance, filter Filter) []*Tool {
 	return slices.Concat(byRank[:]...)
 }
 
-// Position returns the place of a tool in the order.
-func (r Relevance) Position(t *Tool) []any { return append([]any{r[t]}, ByScore.Position(t)...) }
-
-// Seek returns a function that compares tools with a position, or false if the
-// position is not one of this order.
-func (r Relevance) Seek(position []any) (compare func(*Tool) int, ok bool) {
-	if len(position) == 0 {
-		return nil, false
+// Places returns the places of tools in the order.
+func (r Relevance) Places() Places[*Tool] {
+	scores := ByScore.Places()
+	return Places[*Tool]{
+		of:   func(t *Tool) []any { return append([]any{float64(r[t])}, scores.of(t)...) },
+		like: append([]any{0.0}, scores.like...), descending: scores.descending + 1,
 	}
-	rank, isNumber := position[0].(float64)
-	compareScores, valid := ByScore.Seek(position[1:])
-	return func(t *Tool) int { return cmp.Or(r[t]-int(rank), compareScores(t)) }, isNumber && valid
 }
 
 // PriceRose returns the condition that the price of a tool rose at least a number of
@@ -105,22 +100,10 @@ func (r *Release) MatchingComparisons(f ComparisonFilter) (found []*Comparison) 
 	return found
 }
 
-// ByUpdate is the order of comparisons: the most recently updated first.
-type ByUpdate struct{}
-
-// Position returns the place of a comparison in the order.
-func (ByUpdate) Position(c *Comparison) []any { return []any{c.UpdatedAt, c.Slug} }
-
-// Seek returns a function that compares comparisons with a position, or false if the
-// position is not one of this order.
-func (ByUpdate) Seek(position []any) (compare func(*Comparison) int, ok bool) {
-	if len(position) != 2 {
-		return nil, false
-	}
-	updatedAt, isDate := position[0].(string)
-	slug, isText := position[1].(string)
-	at := &ComparisonText{UpdatedAt: updatedAt, Slug: slug}
-	return func(c *Comparison) int { return compareComparisons(c.ComparisonText, at) }, isDate && isText
+// ByUpdate are the places of comparisons: the most recently updated first.
+var ByUpdate = Places[*Comparison]{
+	of:   func(c *Comparison) []any { return []any{c.UpdatedAt, c.Slug} },
+	like: []any{"", ""}, descending: 0,
 }
 
 // RetiredFilter has conditions on retired tools; nil for none.
@@ -135,20 +118,10 @@ func (r *Release) MatchingRetired(f RetiredFilter) []*Tool {
 	})})
 }
 
-// ByNumber is the order of releases: the newest first.
-type ByNumber struct{}
-
-// Position returns the place of a release in the order.
-func (ByNumber) Position(release *ent.Release) []any { return []any{release.ID} }
-
-// Seek returns a function that compares releases with a position, or false if the
-// position is not one of this order.
-func (ByNumber) Seek(position []any) (compare func(*ent.Release) int, ok bool) {
-	if len(position) != 1 {
-		return nil, false
-	}
-	number, ok := position[0].(float64)
-	return func(release *ent.Release) int { return cmp.Compare(number, float64(release.ID)) }, ok
+// ByNumber are the places of releases: the newest first.
+var ByNumber = Places[*ent.Release]{
+	of:   func(release *ent.Release) []any { return []any{float64(release.ID)} },
+	like: []any{0.0}, descending: 0,
 }
 
 // PublishedBetween returns the numbers of the first and the last release that were

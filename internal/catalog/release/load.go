@@ -92,12 +92,9 @@ type loader struct {
 func (l *loader) update(known *history, from int) (h *history, err error) {
 	h = &history{from: from, partial: l.partial}
 	h.categories, err = updated(l, known.categories, from, table[*ent.Category, Category, string]{
-		written: func(after string) ([]*ent.Category, error) {
-			return l.db.Category.Query().Where(category.SinceReleaseGT(l.since), category.IDGT(after)).
-				Order(category.ByID()).Limit(pageSize).All(l.ctx)
-		},
-		replaced: func(after int) ([]*ent.Category, error) {
-			return l.db.Category.Query().Where(store.Categories.Replaced(l.replacedSince, after)).Limit(pageSize).All(l.ctx)
+		id: category.FieldID, history: store.Categories,
+		rows: func(next func(*entsql.Selector)) ([]*ent.Category, error) {
+			return l.db.Category.Query().Where(next).Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.Category) (*Category, string, int) {
 			return &Category{row.ID, row.Label, row.ToolCount, row.AvgScore, row.Translations}, row.ID, row.SinceRelease
@@ -109,12 +106,9 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 		return nil, err
 	}
 	h.tools, err = updated(l, known.tools, from, table[*ent.Tool, Tool, string]{
-		written: func(after string) ([]*ent.Tool, error) {
-			return l.db.Tool.Query().Where(tool.SinceReleaseGT(l.since), tool.IDGT(after)).
-				Order(tool.ByID()).Limit(pageSize).All(l.ctx)
-		},
-		replaced: func(after int) ([]*ent.Tool, error) {
-			return l.db.Tool.Query().Where(store.Tools.Replaced(l.replacedSince, after)).Limit(pageSize).All(l.ctx)
+		id: tool.FieldID, history: store.Tools,
+		rows: func(next func(*entsql.Selector)) ([]*ent.Tool, error) {
+			return l.db.Tool.Query().Where(next).Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.Tool) (*Tool, string, int) { return l.tool(row), row.ID, row.SinceRelease },
 		key:     func(t *Tool) string { return t.Slug },
@@ -124,15 +118,9 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 		return nil, err
 	}
 	h.comparisons, err = updated(l, known.comparisons, from, table[*ent.Comparison, ComparisonText, string]{
-		written: func(after string) ([]*ent.Comparison, error) {
-			return l.db.Comparison.Query().
-				Where(comparison.SinceReleaseGT(l.since), comparison.IDGT(after), comparison.Published(true)).
-				Order(comparison.ByID()).Limit(pageSize).All(l.ctx)
-		},
-		replaced: func(after int) ([]*ent.Comparison, error) {
-			return l.db.Comparison.Query().
-				Where(store.Comparisons.Replaced(l.replacedSince, after), comparison.Published(true)).
-				Limit(pageSize).All(l.ctx)
+		id: comparison.FieldID, history: store.Comparisons,
+		rows: func(next func(*entsql.Selector)) ([]*ent.Comparison, error) {
+			return l.db.Comparison.Query().Where(next, comparison.Published(true)).Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.Comparison) (*ComparisonText, string, int) {
 			c := &ComparisonText{
@@ -148,13 +136,9 @@ func (l *loader) update(known *history, from int) (h *history, err error) {
 		return nil, err
 	}
 	h.prices, err = updated(l, known.prices, from, table[*ent.PriceChange, PriceChange, int]{
-		written: func(after int) ([]*ent.PriceChange, error) {
-			return l.db.PriceChange.Query().Where(pricechange.SinceReleaseGT(l.since), pricechange.IDGT(after)).
-				Order(pricechange.ByID()).Limit(pageSize).All(l.ctx)
-		},
-		replaced: func(after int) ([]*ent.PriceChange, error) {
-			return l.db.PriceChange.Query().Where(store.PriceChanges.Replaced(l.replacedSince, after)).
-				Limit(pageSize).All(l.ctx)
+		id: pricechange.FieldID, history: store.PriceChanges,
+		rows: func(next func(*entsql.Selector)) ([]*ent.PriceChange, error) {
+			return l.db.PriceChange.Query().Where(next).Limit(pageSize).All(l.ctx)
 		},
 		convert: func(row *ent.PriceChange) (*PriceChange, int, int) {
 			return l.priceChange(row), row.ID, row.SinceRelease
@@ -175,11 +159,12 @@ const pageSize = 2_000
 type table[Row interface {
 	Value(string) (ent.Value, error)
 }, V any, Key cmp.Ordered] struct {
-	written  func(after Key) ([]Row, error)               // the next current rows
-	replaced func(after int) ([]Row, error)               // the next rows of the history
-	convert  func(row Row) (value *V, key Key, since int) // from a row
-	key      func(*V) Key                                 // unique in a release
-	compare  func(a, b *V) int                            // the order of the values
+	id      string // the column with the key
+	history store.Versioned
+	rows    func(next func(*entsql.Selector)) ([]Row, error) // at most pageSize
+	convert func(row Row) (value *V, key Key, since int)     // from a row
+	key     func(*V) Key                                     // unique in a release
+	compare func(a, b *V) int                                // the order of the values
 }
 
 // updated returns known versions with those that were written since, and without those
@@ -190,7 +175,9 @@ func updated[Row interface {
 	var added []version[V]
 	var last Key
 	for more := true; more; {
-		rows, err := t.written(last)
+		rows, err := t.rows(func(s *entsql.Selector) {
+			s.Where(entsql.And(entsql.GT(s.C(tool.FieldSinceRelease), l.since), entsql.GT(s.C(t.id), last))).OrderBy(s.C(t.id))
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +195,7 @@ func updated[Row interface {
 	ended := map[start]int{} // the release that replaced a known version
 	lastID := 0
 	for more := !l.partial; more; {
-		rows, err := t.replaced(lastID)
+		rows, err := t.rows(t.history.Replaced(l.replacedSince, lastID))
 		if err != nil {
 			return nil, err
 		}
@@ -243,6 +230,15 @@ func updated[Row interface {
 		all = append(all, v)
 	}
 	return append(all, added...), nil
+}
+
+// own returns a text of a single tool. Only versions of this tool may have the same, and
+// looking for it among all texts takes time.
+func (l *loader) own(s string) string {
+	if l.partial {
+		return s
+	}
+	return l.text(s)
 }
 
 func (l *loader) priceChange(row *ent.PriceChange) *PriceChange {

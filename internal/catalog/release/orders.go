@@ -108,53 +108,36 @@ func (o Order) Comparer() func(a, b *Tool) int {
 	return func(a, b *Tool) int { return o.compare(f.of(a), a.Slug, f.of(b), b.Slug) }
 }
 
-// Position returns the place of a tool in the order, which remains valid when the
-// tool is removed: whether an optional number is missing, the value and the slug.
-func (o Order) Position(t *Tool) []any {
+// Places returns the places of tools in the order: whether an optional number is missing,
+// the value and the slug.
+func (o Order) Places() Places[*Tool] {
 	f := fields[o.field]
-	v := f.of(t)
-	var position []any
+	p := Places[*Tool]{like: []any{"", ""}, descending: -1}
+	if f.number != nil {
+		p.like[0] = 0.0
+	}
 	if f.optional {
-		position = append(position, v.missing)
+		p.like = append([]any{false}, p.like...)
 	}
-	switch {
-	case v.missing:
-		position = append(position, nil)
-	case f.number != nil:
-		position = append(position, v.number)
-	default:
-		position = append(position, v.text)
+	if o.descending {
+		p.descending = len(p.like) - 2
 	}
-	return append(position, t.Slug)
-}
-
-// Seek returns a function that compares tools with a position, or false if the
-// position is not one of this order.
-func (o Order) Seek(position []any) (compare func(*Tool) int, ok bool) {
-	f := fields[o.field]
-	var at value
-	if f.optional {
-		if len(position) != 3 {
-			return nil, false
+	p.of = func(t *Tool) (place []any) {
+		v := f.of(t)
+		if f.optional {
+			place = append(place, v.missing)
 		}
-		if _, ok := position[0].(bool); !ok {
-			return nil, false
+		switch {
+		case v.missing:
+			place = append(place, nil)
+		case f.number != nil:
+			place = append(place, v.number)
+		default:
+			place = append(place, v.text)
 		}
-		position = position[1:]
+		return append(place, t.Slug)
 	}
-	if len(position) != 2 {
-		return nil, false
-	}
-	switch v := position[0].(type) {
-	case nil:
-		at.missing, ok = true, f.number != nil
-	case float64:
-		at.number, ok = v, f.number != nil
-	case string:
-		at.text, ok = v, f.text != nil
-	}
-	slug, isText := position[1].(string)
-	return func(t *Tool) int { return o.compare(f.of(t), t.Slug, at, slug) }, ok && isText
+	return p
 }
 
 // sorted is a list of tools in an order, with their positions in the release.

@@ -11,6 +11,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -131,24 +133,20 @@ func newComparisonsByTool(r *Release) comparisonsByTool {
 
 // Tool returns the active or retired tool with a slug, or nil.
 func (r *Release) Tool(slug string) *Tool {
-	i, ok := slices.BinarySearchFunc(r.Tools, slug, func(t *Tool, slug string) int {
-		return strings.Compare(t.Slug, slug)
-	})
-	if !ok {
-		return nil
-	}
-	return r.Tools[i]
+	return bySlug(r.Tools, slug, func(t *Tool) string { return t.Slug })
 }
 
 // Category returns the category with a slug, or nil.
 func (r *Release) Category(slug string) *Category {
-	i, ok := slices.BinarySearchFunc(r.Categories, slug, func(c *Category, slug string) int {
-		return strings.Compare(c.Slug, slug)
-	})
-	if !ok {
+	return bySlug(r.Categories, slug, func(c *Category) string { return c.Slug })
+}
+
+func bySlug[V any](sorted []*V, slug string, slugOf func(*V) string) *V {
+	i := sort.Search(len(sorted), func(i int) bool { return slugOf(sorted[i]) >= slug })
+	if i == len(sorted) || slugOf(sorted[i]) != slug {
 		return nil
 	}
-	return r.Categories[i]
+	return sorted[i]
 }
 
 // ComparisonsOf returns the comparisons of a tool, most recently updated first.
@@ -180,6 +178,13 @@ func (r *Release) PricesOf(slug string) (changes []*PriceChange) {
 		}
 	}
 	return changes
+}
+
+// ParseNumber returns the number of a release as it is written without leading zeros. It
+// returns false for anything else, and for numbers of more than nine digits.
+func ParseNumber(text string) (number int, ok bool) {
+	number, err := strconv.Atoi(text)
+	return number, err == nil && 0 < number && number < 1e9 && strconv.Itoa(number) == text
 }
 
 // Numbered returns the release with a number, up to this one, or nil.

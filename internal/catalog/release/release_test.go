@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -199,8 +201,9 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 			t.Errorf("release %d, %s, filtered:\ngot  %q\nwant %q", r.Number(), c.order, slugsOf(got), want)
 		}
 		// Each position finds its place again, in the list with or without it.
+		places := order.Places()
 		for i, tool := range got {
-			compare, ok := order.Seek(order.Position(tool))
+			compare, ok := places.Seek(c.order, places.Cursor(c.order, tool))
 			if !ok || compare(tool) != 0 || i > 0 && compare(got[i-1]) >= 0 || i+1 < len(got) && compare(got[i+1]) <= 0 {
 				t.Fatalf("%s: got a position of %s that is not between its neighbors", c.order, tool.Slug)
 			}
@@ -420,13 +423,20 @@ func TestNamesOfLargeCatalogsAreNotCompared(t *testing.T) {
 }
 
 // Values of cursors that callers can change never match an order by accident.
-func TestInvalidPositions(t *testing.T) {
-	for name, position := range map[string][]any{
-		"score_desc": {nil, 1.0, "a"}, "score_asc": {false, "1", "a"}, "name_asc": {1.0, "a"}, "price_asc": {2.0}, "monthly_price_desc": {true, nil, 3.0}, "updated_desc": nil,
+func TestInvalidCursors(t *testing.T) {
+	for name, places := range map[string]string{
+		"score_desc": `[[null, 1, "a"], [true, 1], [true, null, 3], null]`, "score_asc": `[[false, "1", "a"]]`,
+		"name_asc": `[[1, "a"], [null, "a"]]`, "price_asc": `[[2], ["2", "a"], [[], "a"]]`, "updated_desc": `[[]]`,
 	} {
 		order, _ := release.OrderNamed(name)
-		if _, ok := order.Seek(position); ok {
-			t.Errorf("%s: got %v accepted, want it rejected", name, position)
+		var all []any
+		testkit.Check(t, json.Unmarshal([]byte(places), &all))
+		for _, place := range all {
+			cursor, err := json.Marshal(map[string]any{"l": name, "p": place})
+			testkit.Check(t, err)
+			if _, ok := order.Places().Seek(name, base64.RawURLEncoding.EncodeToString(cursor)); ok {
+				t.Errorf("%s: got %s accepted, want it rejected", name, cursor)
+			}
 		}
 	}
 	if _, ok := release.OrderNamed("verifiability_asc"); ok {

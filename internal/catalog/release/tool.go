@@ -90,13 +90,13 @@ var fields = map[string]field{
 // tool converts a row. Versions of a tool share the texts that did not change.
 func (l *loader) tool(row *ent.Tool) *Tool {
 	t := &Tool{
-		Slug: l.text(row.ID), Name: l.text(row.Name), NameKey: l.text(row.NameKey), Category: l.text(row.CategorySlug),
-		Domain: l.text(row.Domain), Tagline: l.text(row.Tagline),
+		Slug: l.text(row.ID), Name: l.own(row.Name), NameKey: l.own(row.NameKey), Category: l.text(row.CategorySlug),
+		Domain: l.own(row.Domain), Tagline: l.own(row.Tagline),
 		UpdatedAt: l.text(row.UpdatedAt), RetiredAt: l.text(row.RetiredAt), Reason: l.text(string(row.RetiredReason)),
-		RetiredNote: l.text(row.RetiredNote), Pricing: l.text(string(row.Pricing)), ICP: l.text(string(row.Icp)),
+		RetiredNote: l.own(row.RetiredNote), Pricing: l.text(string(row.Pricing)), ICP: l.text(string(row.Icp)),
 		Price: l.text(row.Price), PricePeriod: l.text(row.PricePeriod),
-		CanonicalURL: l.text(row.CanonicalURL), AlternativesURL: l.text(row.AlternativesURL),
-		SectionsHash: l.text(row.SectionsHash), AvisURL: row.AvisURL,
+		CanonicalURL: l.own(row.CanonicalURL), AlternativesURL: l.own(row.AlternativesURL),
+		SectionsHash: l.own(row.SectionsHash), AvisURL: row.AvisURL,
 		Tier: row.Tier, Amount: row.PriceAmount, MonthlyPrice: math.NaN(),
 		Score: orNaN(row.Score), Verifiability: orNaN(row.Verifiability), Obsolescence: orNaN(row.Obsolescence),
 		InEmbeddings: row.InEmbeddings, Mainstream: row.Mainstream,
@@ -110,7 +110,7 @@ func (l *loader) tool(row *ent.Tool) *Tool {
 	if row.InEmbeddings {
 		t.document = record.DocumentMetadata(record.FromRow[record.Tool](row)) + row.SectionsHash
 	}
-	t.searchKey = l.text(search.Key(t.NameKey))
+	t.searchKey = l.own(search.Key(t.NameKey))
 	return t
 }
 

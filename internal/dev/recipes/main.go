@@ -51,14 +51,14 @@ var recipes = []recipe{
 		name:     "Add a field to tools",
 		maxFiles: 6,
 		steps: []step{
-			{"ent/schema/tool.go", `field.String("alternatives_url")`, `		field.String("license").Optional().Nillable(),`,
-				[]string{"make generate", "make migration NAME=add_license"}},
+			{"ent/schema/tool.go", `field.String("alternatives_url")`, `		field.String("license").Optional().Nillable(),`, nil},
 			{"internal/catalog/record/record.go", `json:"alternatives_url"`, "	License *string `json:\"license,omitzero\" rule:\"text\" event:\"The license; null if unknown.\" label:\"Code license\"`", nil},
 			{"internal/core/lang/french.json", `"Website": "Site web",`, `    "Code license": "Licence du code",`, nil},
 			{"internal/catalog/release/tool.go", `type Tool struct {`, `	License *string`, nil},
 			{"internal/catalog/release/tool.go", `t := &Tool{`, `		License: row.License,`, nil},
-			{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String", []string{"make generate"}},
-			{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`, []string{updateGolden}},
+			{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String", nil},
+			{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`,
+				[]string{"make generate", "make migration NAME=add_license", updateGolden}},
 		},
 	},
 	{

@@ -37,7 +37,7 @@ var (
 	onlyMetric = regexp.MustCompile(`metrics:\s*\[?\s*(\w+)\s*\]?\s*[,)\s]`)
 )
 
-const maxSlugs, maxSlug = 200, 100 // slugs, and characters of one
+const maxSlugs = 200
 
 // readCatalog looks up what a table may refer to. A name that cannot be read is shown
 // as the slug.
@@ -50,7 +50,7 @@ func (p *Pages) readCatalog(ctx context.Context, l lang.Language, view *saved.Vi
 	slugs := []any{"-"} // no tool; an empty list is not allowed
 	for _, r := range t.Rows {
 		for _, value := range r {
-			if len(slugs) < maxSlugs && !value.IsNumber && len(value.Text) <= maxSlug && !seen[value.Text] && slug.MatchString(value.Text) {
+			if len(slugs) < maxSlugs && !value.IsNumber && len(value.Text) <= graph.MaxText && !seen[value.Text] && slug.MatchString(value.Text) {
 				seen[value.Text], slugs = true, append(slugs, value.Text)
 			}
 		}
@@ -159,7 +159,7 @@ func (t *table) addWords(l lang.Language, c catalog) {
 		isText, field := t.kindOf(i) == texts, lastName(column)
 		format := units[i].Formatter(l, t.numbers(i)...)
 		for _, r := range t.Rows {
-			if len(r[i].Text) > maxSlug { // neither a price nor a code
+			if len(r[i].Text) > graph.MaxText { // neither a price nor a code
 				continue
 			}
 			price, isPrice := words.Price(l, r[i].Text)

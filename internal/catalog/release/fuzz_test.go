@@ -1,0 +1,64 @@
+package release
+
+import (
+	"encoding/base64"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"palmares/internal/core/params"
+)
+
+// FuzzCursor checks that a cursor is read as it was written, and only in its list, and that
+// the text in any accepted one can be stored in a database.
+func FuzzCursor(f *testing.F) {
+	f.Add(cursor{"tools score_desc", []any{8.5, "plume"}}.encode(), "tools score_desc", "plume", 8.5)
+	f.Add(cursor{"tools", []any{nil, "a\x00"}}.encode(), "tools", "é", math.Copysign(0, -1))
+	f.Add("eyJsIjoieCJ9", "x", "", 1e300)
+	f.Fuzz(func(t *testing.T, text, list, slug string, number float64) {
+		if position, ok := decodeCursor(text, list); ok {
+			again, ok := decodeCursor(cursor{list, position}.encode(), list)
+			if !ok && len(text) < maxCursorLength || ok && !reflect.DeepEqual(again, position) {
+				t.Errorf("%q: got %v and %t after writing, want %v", text, again, ok, position)
+			}
+			for _, value := range position {
+				if value, isText := value.(string); isText && !params.IsText(value) {
+					t.Errorf("%q: got %q, want text", text, value)
+				}
+			}
+		}
+		if !params.IsText(list+slug) || number != number || number-number != 0 || len(list)+len(slug) > maxCursorLength/8 {
+			return
+		}
+		written := cursor{list, []any{number, slug}}.encode()
+		if position, ok := decodeCursor(written, list); !ok || !reflect.DeepEqual(position, []any{number, slug}) {
+			t.Errorf("%q: got %v and %t, want %v and %q", written, position, ok, number, slug)
+		}
+		if _, ok := decodeCursor(written, list+"x"); ok {
+			t.Errorf("%q: got a position in another list, want none", written)
+		}
+	})
+}
+
+// FuzzSyncToken checks that an accepted sync token is the only spelling of its content, and
+// that a token is read as it was issued.
+func FuzzSyncToken(f *testing.F) {
+	issued := SyncToken{8, 1_800_000_000_000_000, "code"}
+	f.Add(issued.String(), 8, int64(1), "code")
+	f.Add(issued.String()+"=", 1, int64(-1), "")
+	f.Add("", 0, int64(1), "a b c")
+	f.Add(base64.RawURLEncoding.EncodeToString(make([]byte, 6)), 9, int64(1), strings.Repeat("a", maxSyncToken*3/4-6-len("9 1 ")))
+	f.Add("AAAA", 9, int64(1), strings.Repeat("a", maxSyncToken*3/4-5-len("9 1 ")))
+	f.Add(strings.ToUpper(issued.String()), -1, int64(0), "a b")
+	f.Fuzz(func(t *testing.T, text string, release int, at int64, category string) {
+		if token, ok := ParseSyncToken(text); ok && (token.String() != text || token.Release < 1) {
+			t.Errorf("%q: got %+v, which is %q, want the same token", text, token, token)
+		}
+		token := SyncToken{release, at, category}
+		got, ok := ParseSyncToken(token.String())
+		if want := release > 0 && len(token.String()) <= maxSyncToken; ok != want || ok && got != token {
+			t.Errorf("%+v: got %+v and %t, want %t", token, got, ok, want)
+		}
+	})
+}
