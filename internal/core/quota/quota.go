@@ -1,5 +1,18 @@
 // Package quota counts the requests of each caller in a UTC day and rejects
-// those beyond the caller's limit. It does not identify callers.
+// those beyond the caller's limit. It does not identify callers. The first row that
+// applies to a request is what it costs:
+//
+//	a 304 that takes no more than the cache         nothing, also beyond the limit
+//	the same thing again, see Gate.Once             nothing, also beyond the limit
+//	a request beyond the limit                      nothing; the response is 429
+//	a response with status 429                      1, refunded
+//	a 401 that executed no query                    1, refunded
+//	a 304 that executed a query                     1, refunded as often as the limit
+//	any other                                       1
+//
+// A handler that finds that sending the same thing again takes more work calls
+// CountAgain. Requests of deleted accounts with the caller's email address, see
+// Caller.Carried, count against the limit, too.
 package quota
 
 import (
