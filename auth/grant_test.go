@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/core/lookup"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -180,7 +181,7 @@ func TestCopiedTokens(t *testing.T) {
 		if _, err := g.ExchangeCode(g.t.Context(), x); !errors.Is(err, ErrInvalidGrant) {
 			g.t.Errorf("replayed code: got %v, want ErrInvalidGrant", err)
 		}
-		g.time = g.time.Add(staleFor)
+		g.time = g.time.Add(lookup.StaleFor)
 		g.wantStatus(401, "/mcp", next.Access)
 
 		expired := g.code()
@@ -211,7 +212,7 @@ func TestCopiedTokens(t *testing.T) {
 				g.t.Errorf("reused token: got %v, want ErrInvalidGrant", err)
 			}
 		}
-		g.time = g.time.Add(staleFor)
+		g.time = g.time.Add(lookup.StaleFor)
 		g.wantStatus(401, "/mcp", next.Access)
 	})
 }
@@ -303,7 +304,7 @@ func TestGrantsOfAccounts(t *testing.T) {
 		for _, client := range []string{"other", "client"} {
 			_, err := g.RevokeTokens(g.t.Context(), revoked.Access, client)
 			testkit.Check(g.t, err)
-			g.time = g.time.Add(staleFor)
+			g.time = g.time.Add(lookup.StaleFor)
 			if got := g.status("/mcp", revoked.Access) == 200; got != (client == "other") {
 				g.t.Errorf("revoked by %s: got the token accepted %v", client, got)
 			}

@@ -3,7 +3,7 @@ package auth
 import (
 	"context"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -11,26 +11,20 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-	"golang.org/x/sync/singleflight"
-
 	"palmares/ent"
 	"palmares/ent/apikey"
 	"palmares/ent/session"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/lookup"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 )
 
 const (
-	// A cached key is refreshed after freshFor: in the background at first, and
-	// by a request that waits after staleFor, because every server must refuse
-	// a revoked key within 2 seconds.
-	freshFor      = time.Second
-	staleFor      = 1900 * time.Millisecond
-	lookupTimeout = 800 * time.Millisecond // if a lookup takes longer, the cached key is used
-	firstFactor   = 3                      // multiplies the timeout for a key that is not cached
-	maxKeys       = 10_000
-	maxUnknown    = 10_000 // ids without a key, cached separately so that they evict no key
+	// keysSize is the memory for cached keys.
+	keysSize = 12 << 20
+	// keyWeight is the approximate size of one, and of its account.
+	keyWeight     = 500
 	lastUsedEvery = time.Minute
 )
 
@@ -57,36 +51,31 @@ type Rules struct {
 
 // Keyring identifies callers by their API keys, which it caches.
 type Keyring struct {
-	rules   Rules
-	store   *store.Store
-	log     *slog.Logger
-	now     func() time.Time
-	timeout time.Duration // of a lookup
-	keys    *otter.Cache[string, *cachedKey]
-	unknown *otter.Cache[string, int64] // when an id without a key was looked up, in nanoseconds
-	lookups singleflight.Group
-	used    sync.Map // last uses to be saved, by key id
+	rules Rules
+	store *store.Store
+	log   *slog.Logger
+	now   func() time.Time
+	keys  *lookup.Table[*cachedKey]
+	used  sync.Map // last uses to be saved, by key id
 }
 
 // cachedKey is a key as it was in the database at its last lookup.
 type cachedKey struct {
-	hash       []byte // nil for an id without a key
-	caller     Caller
-	refusal    error        // nil for a valid key
-	resource   string       // of an access token, or ""
-	expires    int64        // when an access token expires, in seconds; 0 for keys
-	checked    atomic.Int64 // when it was looked up, in nanoseconds
-	recorded   atomic.Int64 // when its use was last recorded
-	refreshing atomic.Bool
+	hash     []byte
+	caller   Caller
+	refusal  error         // nil for a valid key
+	resource string        // of an access token, or ""
+	expires  int64         // when an access token expires, in seconds; 0 for keys
+	recorded *atomic.Int64 // when its use was last recorded
 }
 
 // NewKeyring returns a keyring for the keys of a database.
 func NewKeyring(s *store.Store, log *slog.Logger, rules Rules) *Keyring {
-	return &Keyring{
-		rules: rules, store: s, log: log, now: time.Now, timeout: lookupTimeout,
-		keys:    otter.Must(&otter.Options[string, *cachedKey]{MaximumSize: maxKeys}),
-		unknown: otter.Must(&otter.Options[string, int64]{MaximumSize: maxUnknown}),
-	}
+	k := &Keyring{rules: rules, store: s, log: log, now: time.Now}
+	k.keys = lookup.New(cache.New(keysSize, nil, log), "keys", k.read)
+	k.keys.CacheMissing()
+	k.keys.Now = func() time.Time { return k.now() }
+	return k
 }
 
 var notShared = []string{"private, no-store"}
@@ -134,15 +123,13 @@ func (k *Keyring) caller(r *http.Request) (Caller, error) {
 	if err != nil || !sent {
 		return Caller{Plan: Anonymous}, err
 	}
-	found, err := k.find(r.Context(), key.ID, true)
-	if err != nil {
-		return Caller{}, err
-	}
-	if !key.matches(found.hash) {
-		if strings.HasPrefix(key.ID, accessPrefix) {
-			return Caller{}, errToken
-		}
-		return Caller{}, errUnknown
+	found, err := k.keys.Get(r.Context(), key.ID)
+	switch {
+	case errors.Is(err, lookup.ErrNotFound), err == nil && !key.matches(found.hash):
+		return Caller{}, unknown(key.ID)
+	case err != nil:
+		k.log.ErrorContext(r.Context(), "key lookup failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+		return Caller{}, problem.New(problem.Unavailable, "API keys cannot be verified at the moment. Try again in a minute.")
 	}
 	if found.expires > 0 && (k.rules.Accepts == nil || !k.rules.Accepts(found.resource, r)) {
 		return Caller{}, errElsewhere
@@ -169,171 +156,111 @@ func (k *Keyring) Recheck(ctx context.Context, caller Caller) (Caller, error) {
 	if caller.Key == "" {
 		return caller, nil
 	}
-	found, err := k.find(ctx, caller.Key, false)
-	if err != nil {
-		return caller, nil
+	found, err := k.keys.GetFresh(ctx, caller.Key)
+	switch {
+	case err == nil:
+		return found.caller, k.refusal(found)
+	case errors.Is(err, lookup.ErrNotFound):
+		return Caller{}, unknown(caller.Key)
 	}
-	return found.caller, k.refusal(found)
+	return caller, nil
 }
 
 // ForgetAccount drops an account's keys from the cache, so that a change takes
 // effect on this server immediately. Other servers notice it within 2 seconds.
 func (k *Keyring) ForgetAccount(id int) {
-	for key, cached := range k.keys.All() {
-		if cached.caller.Account == id {
-			k.keys.Invalidate(key)
-		}
-	}
+	k.keys.Forget(func(key *cachedKey) bool { return key.caller.Account == id })
 }
 
-// find returns a key from the cache or the database. If a cached key cannot be
-// refreshed, it remains valid. With background, a key that is not yet stale is
-// refreshed without waiting.
-func (k *Keyring) find(ctx context.Context, id string, background bool) (*cachedKey, error) {
-	cached, ok := k.keys.GetIfPresent(id)
-	if !ok {
-		// Peek does not refresh the entry, so repeating an id does not keep it cached.
-		if checked, ok := k.unknown.GetIfPresent(id); ok && k.age(checked) < freshFor {
-			return &cachedKey{refusal: errUnknown}, nil
-		}
-		// Without a cached key, waiting is better than an error: on a busy machine, a
-		// server that has just started needs longer.
-		found, err := k.lookUp(ctx, id, firstFactor*k.timeout)
-		if err != nil {
-			k.log.ErrorContext(ctx, "key lookup failed", "cause", err, "request_id", problem.RequestID(ctx))
-			return nil, problem.New(problem.Unavailable, "API keys cannot be verified at the moment. Try again in a minute.")
-		}
-		k.cache(id, found)
-		return found, nil
+// unknown returns the error for a key that does not exist.
+func unknown(id string) error {
+	if strings.HasPrefix(id, accessPrefix) {
+		return errToken
 	}
-	switch age := k.age(cached.checked.Load()); {
-	case age < freshFor:
-		return cached, nil
-	case background && age < staleFor:
-		if cached.refreshing.CompareAndSwap(false, true) {
-			go k.refresh(context.WithoutCancel(ctx), id, cached)
-		}
-		return cached, nil
-	}
-	return k.refresh(ctx, id, cached), nil
+	return errUnknown
 }
 
-// cache clones the id, which would otherwise retain the header it is part of.
-func (k *Keyring) cache(id string, found *cachedKey) {
-	id = strings.Clone(id)
-	if found.hash == nil {
-		k.unknown.Set(id, found.checked.Load())
-		k.keys.Invalidate(id)
-		return
+// read reads a key. It keeps the time of the last recorded use.
+func (k *Keyring) read(ctx context.Context, id string, last *cachedKey) (*cachedKey, int, error) {
+	found, err := k.query(ctx, id)
+	if found != nil && last != nil {
+		found.recorded = last.recorded
 	}
-	k.keys.Set(id, found)
-}
-
-// age returns the time since a lookup, or staleFor if the clock was set back.
-func (k *Keyring) age(checked int64) time.Duration {
-	age := time.Duration(k.now().UnixNano() - checked)
-	if age < 0 {
-		return staleFor
-	}
-	return age
-}
-
-func (k *Keyring) refresh(ctx context.Context, id string, cached *cachedKey) *cachedKey {
-	defer cached.refreshing.Store(false)
-	fresh, err := k.lookUp(ctx, id, k.timeout)
-	if err != nil {
-		cached.checked.Store(k.now().UnixNano()) // retry in a second, not with every request
-		return cached
-	}
-	fresh.recorded.CompareAndSwap(0, cached.recorded.Load())
-	if latest, ok := k.keys.GetIfPresent(id); ok && latest == cached { // unless ForgetAccount was called meanwhile
-		k.cache(id, fresh)
-	}
-	return fresh
-}
-
-// lookUp reads a key from the database, once for concurrent requests. It has a
-// timer of its own because an unresponsive database ignores deadlines.
-func (k *Keyring) lookUp(ctx context.Context, id string, timeout time.Duration) (*cachedKey, error) {
-	lookup := k.lookups.DoChan(id, func() (_ any, err error) {
-		// The first request may be canceled while others wait for the result.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-		defer cancel()
-		defer func() { // singleflight would end the program
-			if panicked := recover(); panicked != nil {
-				err = fmt.Errorf("key lookup panicked: %v", panicked)
-			}
-		}()
-		return k.query(ctx, id)
-	})
-	select {
-	case result := <-lookup:
-		if result.Err != nil {
-			return nil, result.Err
-		}
-		return result.Val.(*cachedKey), nil
-	case <-time.After(timeout):
-		return nil, context.DeadlineExceeded
-	}
+	return found, keyWeight, err
 }
 
 // query reads a key of an account or of a session, or an access token.
 func (k *Keyring) query(ctx context.Context, id string) (*cachedKey, error) {
-	found := &cachedKey{refusal: errUnknown}
-	found.checked.Store(k.now().UnixNano())
 	if accessID, isToken := strings.CutPrefix(id, accessPrefix); isToken {
-		return found, k.queryToken(ctx, id, accessID, found)
+		return k.queryToken(ctx, id, accessID)
 	}
 	row, err := k.store.Keys.APIKey.Query().Where(apikey.ID(id)).WithAccount(func(account *ent.AccountQuery) {
 		account.WithKeys(func(keys *ent.APIKeyQuery) { keys.Where(apikey.RevokedAtIsNil()).Order(oldestFirst...) })
 	}).Only(ctx)
 	if ent.IsNotFound(err) {
 		row, err := k.store.Keys.Session.Query().Where(session.KeyID(id), validAt(k.now())).WithAccount().Only(ctx)
+		if err != nil {
+			return nil, notFound(err)
+		}
+		found, err := newCachedKey(id, row.KeyHash, row.Edges.Account)
 		if err == nil {
-			found.set(id, row.KeyHash, row.Edges.Account)
 			found.caller.Browser = true
 		}
-		return found, ent.MaskNotFound(err)
+		return found, err
 	}
 	if err != nil {
 		return nil, err
 	}
-	found.set(id, row.SecretHash, row.Edges.Account)
+	found, err := newCachedKey(id, row.SecretHash, row.Edges.Account)
 	switch {
-	case found.hash == nil:
+	case err != nil:
 	case row.RevokedAt != nil:
 		found.refusal = errRevoked
 	case Suspended(found.caller.Plan, row.Edges.Account.Edges.Keys)[id]:
 		found.refusal = errSuspended
 	}
-	return found, nil
+	return found, err
 }
 
-func (k *Keyring) queryToken(ctx context.Context, id, accessID string, found *cachedKey) error {
+func (k *Keyring) queryToken(ctx context.Context, id, accessID string) (*cachedKey, error) {
 	g, err := readGrant(ctx, k.store.Keys, "access_id = $1", accessID)
-	if err != nil || g == nil {
-		return err
+	switch {
+	case err != nil:
+		return nil, err
+	case g == nil:
+		return nil, lookup.ErrNotFound
 	}
 	acc, err := k.store.Keys.Account.Get(ctx, g.account)
 	if err != nil {
-		return ent.MaskNotFound(err) // not found: it was deleted between two statements
+		return nil, notFound(err)
 	}
 	hash, err := hex.DecodeString(g.accessHash)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	found.set(id, hash, acc)
-	found.caller.PrivateQueries = g.PrivateQueries
-	found.caller.Application, found.resource, found.expires = g.UsageKey(), g.Resource, g.accessExpires
-	return nil
+	found, err := newCachedKey(id, hash, acc)
+	if err == nil {
+		found.caller.PrivateQueries = g.PrivateQueries
+		found.caller.Application, found.resource, found.expires = g.UsageKey(), g.Resource, g.accessExpires
+	}
+	return found, err
 }
 
-// set fills in a key, unless its account was deleted between two statements.
-func (c *cachedKey) set(id string, hash []byte, acc *ent.Account) {
-	if acc != nil {
-		c.hash, c.refusal = hash, nil
-		c.caller = CallerOf(acc, id)
+// notFound returns lookup.ErrNotFound for ent's error.
+func notFound(err error) error {
+	if ent.IsNotFound(err) {
+		return lookup.ErrNotFound
 	}
+	return err
+}
+
+// newCachedKey returns a valid key, unless its account was deleted between two
+// statements.
+func newCachedKey(id string, hash []byte, acc *ent.Account) (*cachedKey, error) {
+	if acc == nil {
+		return nil, lookup.ErrNotFound
+	}
+	return &cachedKey{hash: hash, caller: CallerOf(acc, id), recorded: new(atomic.Int64)}, nil
 }
 
 // recordUse records that a key was used, at most once a minute.

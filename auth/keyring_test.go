@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/core/lookup"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -58,7 +58,7 @@ func createAccount(t *testing.T, s *store.Store, email string, plan Plan, keys i
 // newKeyring returns a keyring whose timeout is long enough for a busy machine.
 func newKeyring(s *store.Store) *Keyring {
 	keyring := NewKeyring(s, slog.New(slog.DiscardHandler), Rules{})
-	keyring.timeout = 20 * time.Second
+	keyring.keys.Timeout = 20 * time.Second
 	return keyring
 }
 
@@ -178,38 +178,6 @@ func TestDeletedAccount(t *testing.T) {
 	})
 }
 
-// A key in constant use is refreshed in the background, and a revoked key is
-// rejected within 2 seconds.
-func TestBackgroundRefresh(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		ana, keys := createAccount(t, s, "ana@example.com", Developer, 2)
-		keyring := newKeyring(s)
-		var now atomic.Int64
-		keyring.now = func() time.Time { return time.Unix(0, now.Load()) }
-		pass := func(d time.Duration) { now.Add(int64(d)) }
-		pass(time.Hour)
-		for _, key := range keys {
-			if response := tryKey(keyring, key); response != "" {
-				t.Fatal(response)
-			}
-			id, _ := ParseKey(key)
-			if err := NewAccounts(s).RevokeOwned(t.Context(), ana, id.ID); err != nil {
-				t.Fatal(err)
-			}
-		}
-		pass(freshFor)
-		if response := tryKey(keyring, keys[0]); response != "" {
-			t.Errorf("got %q, want the cached key accepted without waiting", response)
-		}
-		wait.Until(t, "the key is refreshed", func() bool { return tryKey(keyring, keys[0]) != "" })
-		pass(staleFor - freshFor)
-		if response := tryKey(keyring, keys[1]); !strings.Contains(response, "revoked") {
-			t.Errorf("after %v: got %q, want it revoked", staleFor, response)
-		}
-	})
-}
-
 // A key is unknown if its account is deleted between the two statements of a
 // lookup.
 func TestAccountDeletedDuringLookup(t *testing.T) {
@@ -230,18 +198,6 @@ func TestAccountDeletedDuringLookup(t *testing.T) {
 			t.Errorf("got %q, want an unknown key", response)
 		}
 	})
-}
-
-// A panic during a lookup fails the request, not the server.
-func TestPanicDuringLookup(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	_, keys := createAccount(t, s, "ana@example.com", Developer, 1)
-	s.Keys.APIKey.Intercept(ent.InterceptFunc(func(ent.Querier) ent.Querier {
-		return ent.QuerierFunc(func(context.Context, ent.Query) (ent.Value, error) { panic("test") })
-	}))
-	if response := tryKey(newKeyring(s), keys[0]); !strings.Contains(response, "API keys cannot be verified at the moment.") {
-		t.Errorf("got %q, want an error that keys cannot be verified", response)
-	}
 }
 
 // A revoked key is rejected even if all read connections are busy.
@@ -305,39 +261,13 @@ func TestUnknownKeyIsLookedUpOncePerSecond(t *testing.T) {
 			}
 		}
 		try(50, 1)
-		at.pass(freshFor - time.Nanosecond)
+		at.pass(lookup.FreshFor - time.Nanosecond)
 		try(50, 0)
 		at.pass(time.Nanosecond)
 		try(50, 1)
 		at.pass(-time.Hour) // setting the clock back must not extend the cache time
 		try(50, 1)
 	})
-}
-
-func TestUnknownKeysDoNotEvictKnownKeys(t *testing.T) {
-	s, count := lookups(t, testkit.SQLite(t))
-	_, keys := createAccount(t, s, "ana@example.com", Developer, 1)
-	keyring, at := newKeyring(s), &clock{}
-	keyring.now = at.now
-	if got := tryKey(keyring, keys[0]); got != "" {
-		t.Fatalf("got %q, want it accepted", got)
-	}
-	for range maxKeys + 100 {
-		if _, err := keyring.find(t.Context(), readText(rand.Reader, idLength), true); err != nil {
-			t.Fatal(err)
-		}
-	}
-	keyring.unknown.CleanUp() // otherwise it happens in the background
-	if got := keyring.keys.EstimatedSize(); got != 1 {
-		t.Errorf("got %d known keys, want 1", got)
-	}
-	if got := keyring.unknown.EstimatedSize(); got != maxUnknown {
-		t.Errorf("got %d unknown ids, want %d", got, maxUnknown)
-	}
-	count.Store(0)
-	if got := tryKey(keyring, keys[0]); got != "" || count.Load() != 0 {
-		t.Errorf("got %q after %d lookups, want it accepted without any", got, count.Load())
-	}
 }
 
 func TestMalformedKeysAreNotLookedUp(t *testing.T) {
@@ -385,18 +315,18 @@ func TestRecheck(t *testing.T) {
 		if err := accounts.SetPlan(t.Context(), acc, Developer); err != nil {
 			t.Fatal(err)
 		}
-		at.pass(freshFor)
+		at.pass(lookup.FreshFor)
 		check(0, Developer, "")
 		if err := accounts.Revoke(t.Context(), keys[0]); err != nil {
 			t.Fatal(err)
 		}
-		at.pass(freshFor)
+		at.pass(lookup.FreshFor)
 		check(0, "", "revoked")
 		check(1, Developer, "")
 		if err := accounts.Delete(t.Context(), acc); err != nil {
 			t.Fatal(err)
 		}
-		at.pass(freshFor)
+		at.pass(lookup.FreshFor)
 		check(1, "", "does not exist")
 
 		anonymous := Caller{Plan: Anonymous}

@@ -22,9 +22,9 @@ import (
 	"palmares/graph/document"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/limiter"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/quota"
 	"palmares/internal/core/table"
 	"palmares/internal/transport/headers"
 )
@@ -159,7 +159,7 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 		}
 		reserved, err := h.downloads.Reserve(caller.Account, limit, maxDownloads)
 		switch {
-		case errors.Is(err, quota.ErrTotalLimit):
+		case errors.Is(err, limiter.ErrTotalLimit):
 			w.Header().Set("Retry-After", downloadRetry)
 			return problem.New(problem.TooMany, "Too many downloads are running on the server. Try again in a few seconds.")
 		case err != nil:

@@ -17,9 +17,9 @@ import (
 	"palmares/graph"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/edge"
+	"palmares/internal/core/limiter"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/quota"
 	"palmares/internal/transport/headers"
 )
 
@@ -43,9 +43,9 @@ type Handler struct {
 	exampleSlugs *graph.Operation
 	categories   *graph.Operation
 	requests     *cache.Table[*request]
-	demoDocument []byte           // the OpenAPI document with examples from the demo catalog
-	downloads    quota.Slots[int] // by account
-	sendTime     time.Duration    // for each chunk of a download
+	demoDocument []byte             // the OpenAPI document with examples from the demo catalog
+	downloads    limiter.Slots[int] // by account
+	sendTime     time.Duration      // for each chunk of a download
 }
 
 // The paths of the OpenAPI document, in both of its formats.

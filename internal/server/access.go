@@ -11,7 +11,9 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/account/oauth"
+	"palmares/internal/core/client"
 	"palmares/internal/core/clock"
+	"palmares/internal/core/limiter"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/transport/files"
@@ -29,7 +31,7 @@ type access struct {
 	quota     *quota.Gate
 	// messages are those of MCP that the quota does not count. Hosted agents share
 	// addresses, so the limit is high.
-	messages *quota.Rate
+	messages *limiter.Rate[quota.Subject]
 	proxies  proxies
 	log      *slog.Logger
 }
@@ -60,7 +62,7 @@ func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes,
 	return &access{
 		keyring: auth.NewKeyring(db, cfg.Log, rules), challenge: rules.Challenge, ledger: ledger, calls: calls, redis: redis,
 		quota:    &quota.Gate{Store: counts, Caller: callers.caller, Now: cfg.Now, Once: files.Counted, Record: record(calls, routes)},
-		messages: &quota.Rate{PerMinute: 1_000, Now: cfg.Now},
+		messages: &limiter.Rate[quota.Subject]{Limit: 1_000, Now: cfg.Now},
 		proxies:  callers, log: cfg.Log,
 	}, nil
 }
@@ -80,7 +82,7 @@ func (p proxies) caller(r *http.Request) quota.Caller {
 		Carried: caller.Carried, CarriedDay: caller.CarriedDay,
 	}
 	if caller.Key == "" {
-		counted.Subject = quota.Address(quota.ClientAddress(r, p))
+		counted.Subject = quota.Address(client.Address(r, p))
 	}
 	return counted
 }
@@ -112,7 +114,7 @@ func record(calls *quota.Breakdown, routes *routes) func(*http.Request, quota.Da
 // when their key is revoked.
 func (a *access) streams() graphql.StreamConfig {
 	return graphql.StreamConfig{
-		Network: func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, a.proxies)) },
+		Network: func(r *http.Request) string { return client.Network(client.Address(r, a.proxies)) },
 		Recheck: a.keyring.Recheck,
 	}
 }

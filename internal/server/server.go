@@ -100,8 +100,12 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}
 }
 
-// busyRetry is the time between attempts to open a locked database.
-const busyRetry = time.Second
+const (
+	// busyRetry is the time between attempts to open a locked database.
+	busyRetry = time.Second
+	// lockWait is shorter than pageDeadline, which does not end SQLite's wait for a lock.
+	lockWait = 7 * time.Second
+)
 
 // assemble makes all parts of a server, each after those that it uses.
 func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
@@ -122,6 +126,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	db := cfg.Store
 	if db == nil {
 		cfg.Database.OnStatement = telemetry.statements()
+		cfg.Database.LockWait = cmp.Or(cfg.Database.LockWait, lockWait)
 		if db, err = Open(ctx, cfg.Database); err != nil {
 			return nil, err
 		}

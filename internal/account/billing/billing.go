@@ -10,7 +10,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/customer"
+	"palmares/internal/core/limiter"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -59,13 +59,14 @@ type Billing struct {
 	stripe     *stripe.Client         // nil if billing is disabled
 	foundPrice atomic.Pointer[string] // id of the price, once it was looked up
 	syncs      singleflight.Group     // by customer
-	limit      callLimit
+	calls      limiter.Rate[int]      // by account
 	now        func() time.Time
 }
 
 // New returns billing, which is disabled if no secret key is configured.
 func New(cfg Config) *Billing {
 	b := &Billing{Config: cfg, now: time.Now}
+	b.calls.Limit, b.calls.Now = maxCallsPerMinute, func() time.Time { return b.now() }
 	if cfg.SecretKey == "" {
 		return b
 	}
@@ -149,22 +150,10 @@ func IsInvalidKey(err error) bool { return reported(err).HTTPStatusCode == http.
 // IsForbidden reports whether our secret key lacks a permission.
 func IsForbidden(err error) bool { return reported(err).HTTPStatusCode == http.StatusForbidden }
 
-// callLimit counts the calls of accounts in the current minute.
-type callLimit struct {
-	mu     sync.Mutex
-	minute int64
-	calls  map[int]int // by account
-}
-
-func (l *callLimit) count(account int, now time.Time) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if minute := now.Unix() / 60; l.calls == nil || l.minute != minute {
-		l.minute, l.calls = minute, map[int]int{}
-	}
-	if l.calls[account] >= maxCallsPerMinute {
+// count counts a call to Stripe for an account.
+func (b *Billing) count(acc *ent.Account) error {
+	if !b.calls.Take(acc.ID, 1) {
 		return problem.New(problem.TooMany, "Too many attempts. Try again in a minute.")
 	}
-	l.calls[account]++
 	return nil
 }

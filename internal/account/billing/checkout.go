@@ -21,7 +21,7 @@ func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (checkoutURL 
 	if !b.Enabled() {
 		return "", errDisabled
 	}
-	if err := b.limit.count(acc.ID, b.now()); err != nil {
+	if err := b.count(acc); err != nil {
 		return "", err
 	}
 	for range 2 {
@@ -144,7 +144,7 @@ func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (portalURL strin
 	if row == nil {
 		return "", problem.New(problem.BadInput, "This account has never had a subscription.")
 	}
-	if err := b.limit.count(acc.ID, b.now()); err != nil {
+	if err := b.count(acc); err != nil {
 		return "", err
 	}
 	config, err := b.InspectPortal(ctx)

@@ -361,7 +361,7 @@ func TestCallLimit(t *testing.T) {
 		if n := len(s.fake.requests("POST /v1/billing_portal/sessions")); n != maxCallsPerMinute/2 {
 			t.Errorf("got %d calls, want %d", n, maxCallsPerMinute/2)
 		}
-		if err := s.limit.count(s.account.ID+1, s.clock()); err != nil {
+		if err := s.count(&ent.Account{ID: s.account.ID + 1}); err != nil {
 			t.Errorf("another account: got %v, want no error", err)
 		}
 		s.wait(time.Minute)

@@ -251,7 +251,7 @@ func (b *Billing) refreshSince(ctx context.Context, seen *ent.Customer, acc *ent
 	if row.ReadAt != nil && (seen.ReadAt == nil || row.ReadAt.After(*seen.ReadAt)) {
 		return nil
 	}
-	if b.limit.count(acc.ID, b.now()) != nil {
+	if b.count(acc) != nil {
 		return nil // use the stored state for the rest of the minute
 	}
 	return b.refresh(ctx, row.ID, nil)

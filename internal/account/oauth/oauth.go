@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"palmares/auth"
+	"palmares/internal/core/client"
+	"palmares/internal/core/limiter"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
@@ -71,10 +73,10 @@ type Server struct {
 	seed    maphash.Seed
 	mux     *http.ServeMux
 
-	registrations quota.Rate // by address
-	tokens        quota.Rate // by address; hosted clients share few
-	hosts         quota.Rate // fetches of metadata documents, by host
-	accounts      quota.Rate // the same, by account
+	registrations limiter.Rate[quota.Subject] // by address
+	tokens        limiter.Rate[quota.Subject] // by address; hosted clients share few
+	hosts         limiter.Rate[quota.Subject] // fetches of metadata documents, by host
+	accounts      limiter.Rate[quota.Subject] // the same, by account
 }
 
 // New returns a server.
@@ -95,8 +97,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 			return lastLifetime
 		}),
 	})
-	for rate, perMinute := range map[*quota.Rate]int{&s.registrations: 60, &s.tokens: 1_000, &s.hosts: 30, &s.accounts: 10} {
-		rate.PerMinute, rate.Now = perMinute, func() time.Time { return s.now() }
+	for rate, perMinute := range map[*limiter.Rate[quota.Subject]]int{&s.registrations: 60, &s.tokens: 1_000, &s.hosts: 30, &s.accounts: 10} {
+		rate.Limit, rate.Now = perMinute, func() time.Time { return s.now() }
 	}
 	return s, nil
 }
@@ -195,5 +197,5 @@ func (s Resources) Challenge(r *http.Request) string {
 }
 
 func (s *Server) address(r *http.Request) quota.Subject {
-	return quota.Address(quota.ClientAddress(r, s.TrustedProxies))
+	return quota.Address(client.Address(r, s.TrustedProxies))
 }

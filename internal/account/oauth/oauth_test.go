@@ -18,6 +18,7 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/core/limiter"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -448,12 +449,12 @@ func TestMetadataDocuments(t *testing.T) {
 		}
 	}
 	for name, limit := range map[string]struct {
-		other *quota.Rate
+		other *limiter.Rate[quota.Subject]
 		want  int64
 	}{"host": {&k.accounts, 30}, "account": {&k.hosts, 10}} {
 		k.time = k.time.Add(time.Minute)
-		usual := limit.other.PerMinute
-		limit.other.PerMinute = 1_000 // only this one applies
+		usual := limit.other.Limit
+		limit.other.Limit = 1_000 // only this one applies
 		before := p.requests.Load()
 		for i := range 100 {
 			_, _ = k.parse(query(fmt.Sprintf("%s/%s%d", p.URL, name, i), local))
@@ -461,7 +462,7 @@ func TestMetadataDocuments(t *testing.T) {
 		if got := p.requests.Load() - before; got != limit.want {
 			t.Errorf("by %s: got %d requests within a minute, want %d", name, got, limit.want)
 		}
-		limit.other.PerMinute = usual
+		limit.other.Limit = usual
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"palmares/ent"
 	"palmares/ent/confirmation"
 	"palmares/internal/account/oauth"
+	"palmares/internal/core/client"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/quota"
 	"palmares/internal/notify/mail"
 	"palmares/internal/web/page"
 )
@@ -129,8 +129,8 @@ func (f flow) openLink(p *Portal, v *visit) error {
 
 // sender returns the visitor's network, for the limits on emails.
 func (p *Portal) sender(v *visit) auth.Sender {
-	address := quota.ClientAddress(v.Request, p.TrustedProxies)
-	return auth.Sender{Network: quota.Network(address), Wider: quota.WiderNetwork(address)}
+	address := client.Address(v.Request, p.TrustedProxies)
+	return auth.Sender{Network: client.Network(address), Wider: client.WiderNetwork(address)}
 }
 
 func (p *Portal) showLogin(v *visit) error {

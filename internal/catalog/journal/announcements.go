@@ -62,8 +62,7 @@ func (a *Announcements) NextRelease() (next, epoch <-chan struct{}) {
 const readTimeout = 5 * time.Second
 
 // Publications reads the events of releases. All streams at the same
-// position share one query. It returns after readTimeout even if the database
-// is frozen and ignores deadlines.
+// position share one query.
 func (a *Announcements) Publications(ctx context.Context, q Query) ([]*Event, error) {
 	q.Types = []string{EventCatalogPublished}
 	a.mu.Lock()
@@ -71,28 +70,16 @@ func (a *Announcements) Publications(ctx context.Context, q Query) ([]*Event, er
 	a.mu.Unlock()
 	// The key has the number of announcements, so that a query that started before
 	// an announcement is not used by the streams that the announcement woke.
-	shared := a.reads.DoChan(fmt.Sprint(q, count), func() (_ any, err error) {
-		defer func() {
-			if recovered := recover(); recovered != nil { // singleflight would end the process
-				err = fmt.Errorf("panic: %v", recovered)
-			}
-		}()
-		ctx, cancel := context.WithTimeout(context.Background(), readTimeout) // shared with other callers
+	found, err, _ := a.reads.Do(fmt.Sprint(q, count), func() (_ any, err error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout) // shared with other callers
 		defer cancel()
 		if q.UpTo, err = a.newest(ctx); err != nil || q.UpTo == 0 {
 			return []*Event(nil), err
 		}
 		return Read(ctx, a.entries(), q)
 	})
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	select {
-	case found := <-shared:
-		if found.Err != nil {
-			return nil, found.Err
-		}
-		return found.Val.([]*Event), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err != nil {
+		return nil, err
 	}
+	return found.([]*Event), nil
 }

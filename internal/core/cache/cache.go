@@ -108,8 +108,8 @@ func (c *Cache) set(k key, i *item, weight int) {
 	c.items.Set(k, i)
 }
 
-// maxWait is slightly longer than an execution may take.
-const maxWait = 6 * time.Second
+// maxTime is slightly longer than an operation may take.
+const maxTime = 6 * time.Second
 
 // Response is an entry for one request.
 type Response struct {
@@ -130,16 +130,10 @@ func (c *Cache) Get(ctx context.Context, q Key, work Execute) (Response, error) 
 	}
 	c.Misses.Add(1)
 	f, first := c.join(ctx, k, work)
-	frozen := time.NewTimer(maxWait) // a frozen database ignores deadlines
-	defer frozen.Stop()
 	select {
 	case <-ctx.Done():
 		c.leave(k, f)
 		return Response{}, ctx.Err()
-	case <-frozen.C:
-		c.leave(k, f)
-		c.log.ErrorContext(ctx, "response not ready in time", "operation", name(q), "cause", "still executing after "+maxWait.String(), "request_id", problem.RequestID(ctx))
-		return Response{}, problem.New(problem.Timeout, "The request took too long.")
 	case <-f.done:
 		if f.err != nil && !first {
 			c.logShared(ctx, q, f.err)
@@ -179,7 +173,7 @@ func (c *Cache) join(ctx context.Context, k key, work Execute) (f *flight, first
 	f = newFlight()
 	c.flights[k] = f
 	// The first caller may disconnect while others wait.
-	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	working, stop := context.WithTimeout(context.WithoutCancel(ctx), maxTime)
 	f.stop = stop
 	go func() {
 		defer stop()
@@ -295,6 +289,15 @@ func (t *Table[V]) Get(e Edition, q Key) (value V, ok bool) {
 
 // Delete removes a value.
 func (t *Table[V]) Delete(e Edition, q Key) { t.cache.items.Invalidate(key{t.name, e, q}) }
+
+// DeleteFunc removes the values that match.
+func (t *Table[V]) DeleteFunc(matches func(V) bool) {
+	for k, found := range t.cache.items.All() {
+		if k.table == t.name && matches(found.value.(V)) {
+			t.cache.items.Invalidate(k)
+		}
+	}
+}
 
 // Put caches a value; weight is its approximate size in bytes.
 func (t *Table[V]) Put(e Edition, q Key, value V, weight int) {

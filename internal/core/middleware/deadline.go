@@ -15,40 +15,25 @@ import (
 type Refuse func(http.ResponseWriter, *http.Request, error)
 
 // Deadline limits how long a handler may take to start its response. After
-// that, refuse writes an error instead, and the request's context is canceled.
-// The handler runs in its own goroutine, because a database that hangs may ignore
-// the context; anything an abandoned handler writes is discarded. Responses are
-// not buffered: one that has started may take as long as it needs.
+// that, the request's context is canceled and refuse writes an error instead of
+// what the handler writes. Responses are not buffered: one that has started may
+// take as long as it needs.
 func Deadline(limit time.Duration, log *slog.Logger, refuse Refuse) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
-			timer := newPausableTimer(limit)
+			timer := newPausableTimer(limit, cancel)
 			defer timer.stop()
-			gate := &gatedWriter{to: w, header: w.Header().Clone()}
-			done := make(chan any, 1)
-			go func() {
-				// Recover in the outer chain does not see panics of this goroutine, which
-				// would end the process.
-				defer func() { done <- recover() }()
-				Recover(log)(next).ServeHTTP(gate, r.WithContext(context.WithValue(ctx, timerKey{}, timer)))
-			}()
-			var aborted any
-			select {
-			case aborted = <-done:
-			case <-timer.expired:
-				if gate.close() {
-					log.ErrorContext(ctx, "request timed out", "path", MaskKeys(r.URL.Path), "limit", limit, "request_id", problem.RequestID(ctx))
-					refuse(w, r, timedOut(r))
-					return
-				}
-				aborted = <-done // the response has just started
+			before := w.Header().Clone()
+			next.ServeHTTP(&timedWriter{w, timer}, r.WithContext(context.WithValue(ctx, timerKey{}, timer)))
+			if timer.stop() {
+				return
 			}
-			if aborted != nil {
-				panic(aborted) // http.ErrAbortHandler, which Recover passes on
-			}
-			gate.start() // sends the headers of handlers that wrote nothing
+			log.ErrorContext(ctx, "request timed out", "path", MaskKeys(r.URL.Path), "limit", limit, "request_id", problem.RequestID(ctx))
+			clear(w.Header())
+			maps.Copy(w.Header(), before)
+			refuse(w, r, timedOut(r))
 		})
 	}
 }
@@ -84,19 +69,28 @@ func (t PausingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type timerKey struct{}
 
-// pausableTimer closes expired when its time is up. Pauses may overlap.
+// pausableTimer calls expire when its time is up. Pauses may overlap.
 type pausableTimer struct {
-	expired chan struct{}
 	mu      sync.Mutex
 	timer   *time.Timer
 	ends    time.Time
 	left    time.Duration // remaining time while paused
 	pauses  int
+	expired bool
 }
 
-func newPausableTimer(limit time.Duration) *pausableTimer {
-	t := &pausableTimer{expired: make(chan struct{}), ends: time.Now().Add(limit)}
-	t.timer = time.AfterFunc(limit, sync.OnceFunc(func() { close(t.expired) }))
+func newPausableTimer(limit time.Duration, expire func()) *pausableTimer {
+	t := &pausableTimer{ends: time.Now().Add(limit)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer = time.AfterFunc(limit, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.pauses == 0 {
+			t.expired = true
+			expire()
+		}
+	})
 	return t
 }
 
@@ -112,64 +106,37 @@ func (t *pausableTimer) pause() {
 func (t *pausableTimer) resume() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.pauses--; t.pauses == 0 {
+	if t.pauses--; t.pauses == 0 && !t.expired {
 		t.ends = time.Now().Add(t.left)
 		t.timer.Reset(max(t.left, 0))
 	}
 }
 
-// stop stops the timer permanently: resume does not restart it.
-func (t *pausableTimer) stop() {
+// stop stops the timer permanently, because resume does not restart it, and reports
+// whether it had not expired.
+func (t *pausableTimer) stop() bool {
+	t.pause()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pauses++
-	t.timer.Stop()
+	return !t.expired
 }
 
-// gatedWriter forwards a response unless it starts too late. The first write
-// decides, so that only one goroutine ever uses the underlying writer.
-type gatedWriter struct {
-	to     http.ResponseWriter
-	header http.Header // the handler's own; copied when the response starts
-
-	mu      sync.Mutex
-	started bool
-	closed  bool
+// timedWriter stops the timer when the response starts, and discards a response that
+// starts too late.
+type timedWriter struct {
+	http.ResponseWriter
+	timer *pausableTimer
 }
 
-func (g *gatedWriter) Header() http.Header { return g.header }
-
-func (g *gatedWriter) WriteHeader(status int) {
-	if g.start() {
-		g.to.WriteHeader(status)
+func (w *timedWriter) WriteHeader(status int) {
+	if w.timer.stop() {
+		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
-func (g *gatedWriter) Write(data []byte) (int, error) {
-	if !g.start() {
+func (w *timedWriter) Write(data []byte) (int, error) {
+	if !w.timer.stop() {
 		return 0, http.ErrHandlerTimeout
 	}
-	return g.to.Write(data)
-}
-
-// start reports whether the handler may write.
-func (g *gatedWriter) start() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.started && !g.closed {
-		g.started = true
-		header := g.to.Header()
-		clear(header)
-		maps.Copy(header, g.header)
-	}
-	return g.started
-}
-
-// close prevents the handler from writing and reports whether it did: a response
-// that has started is not affected.
-func (g *gatedWriter) close() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = !g.started
-	return g.closed
+	return w.ResponseWriter.Write(data)
 }

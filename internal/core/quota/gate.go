@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"bytes"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -37,8 +39,7 @@ type Gate struct {
 	Record func(r *http.Request, day Day, n int)
 }
 
-// visit is a counted request. It uncounts the request if its response is 304 or 429,
-// or 401 before any work.
+// visit is a request at the gate.
 type visit struct {
 	http.ResponseWriter
 	gate     *Gate
@@ -46,72 +47,114 @@ type visit struct {
 	caller   Caller
 	now      time.Time
 	day      Day
-	count    int
+	carried  int     // what the caller carries on this day
+	count    int     // the caller's, with this request if it counts
 	mark     Subject // counts what the request is for, or 0
 	free     bool    // whether the request does not count
 	executed bool
 	started  bool
 }
 
+func (g *Gate) visit(w http.ResponseWriter, r *http.Request) *visit {
+	v := &visit{ResponseWriter: w, gate: g, request: r, caller: g.Caller(r), now: g.Now()}
+	v.day = DayOf(v.now)
+	if c := v.caller; c.Limit > 0 && c.CarriedDay == v.day.String() {
+		v.carried = c.Carried
+	}
+	if g.Once != nil {
+		if name := g.Once(r); name != "" {
+			v.mark = v.caller.Subject.mark(name)
+		}
+	}
+	return v
+}
+
 // Count wraps the handlers whose requests are counted.
 func (g *Gate) Count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, decision := g.enter(w, r)
-		switch {
-		case decision.Granted:
-			next.ServeHTTP(v, r)
-		case conditional(r):
-			// A 304 from the cache costs next to nothing, and is refunded anyway.
-			only := &onlyNotModified{ResponseWriter: w, header: http.Header{}}
-			next.ServeHTTP(only, r.WithContext(cache.WithCachedOnly(r.Context())))
-			if !only.sent {
-				v.reject(decision)
-			}
-		default:
-			v.reject(decision)
+		v := g.visit(w, r)
+		if conditional(r) && v.revalidate(next) {
+			return
 		}
+		if decision := v.enter(); !decision.Granted {
+			v.reject(decision)
+			return
+		}
+		next.ServeHTTP(v, r)
 	})
 }
 
 // Take counts a call by itself, for a request that may contain several. It
 // returns an error if the caller's quota is used up.
 func (g *Gate) Take(w http.ResponseWriter, r *http.Request) error {
-	v, decision := g.enter(w, r)
-	if decision.Granted {
-		return nil
+	v := g.visit(w, r)
+	if decision := v.enter(); !decision.Granted {
+		return v.spent(decision)
 	}
-	return v.spent(decision)
+	return nil
+}
+
+// revalidate sends a 304 if that takes no more than the cache, and reports whether it
+// did.
+func (v *visit) revalidate(next http.Handler) bool {
+	r, body := v.request.WithContext(cache.WithCachedOnly(v.request.Context())), v.request.Body
+	var read bytes.Buffer
+	if r.Method == middleware.MethodQuery { // the body is read again
+		r.Body = io.NopCloser(io.TeeReader(body, &read))
+		v.request.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(&read, body), body}
+	}
+	only := &onlyNotModified{ResponseWriter: v.ResponseWriter, visit: v, header: http.Header{}}
+	next.ServeHTTP(only, r)
+	return only.sent
 }
 
 // enter counts a request and sets the headers that report the quota.
-func (g *Gate) enter(w http.ResponseWriter, r *http.Request) (*visit, Decision) {
-	v := &visit{ResponseWriter: w, gate: g, request: r, caller: g.Caller(r), now: g.Now()}
-	v.day = DayOf(v.now)
-	if g.Once != nil {
-		if name := g.Once(r); name != "" {
-			v.mark = v.caller.Subject.mark(name)
-		}
+func (v *visit) enter() Decision {
+	ctx, store := v.request.Context(), v.gate.Store
+	if v.free = v.mark != 0 && store.Count(ctx, v.mark, v.day) > 0; v.free {
+		return v.pass()
 	}
-	if v.mark != 0 && g.Store.Count(r.Context(), v.mark, v.day) > 0 {
+	decision := v.take()
+	if decision.Granted && v.mark != 0 && store.Take(ctx, v.mark, v.day, 1) > 1 { // by a concurrent request
+		v.uncount()
 		v.free = true
-		decision := v.decide(v.carried() + g.Store.Count(r.Context(), v.caller.Subject, v.day))
-		decision.Granted = true
-		v.writeLimits(decision)
-		return v, decision
+		return v.pass()
 	}
-	v.count = v.take()
-	decision := v.decide(v.count)
-	if decision.Granted && v.mark != 0 && g.Store.Take(r.Context(), v.mark, v.day, 1) > 1 { // by a concurrent request
-		v.free = true
-		v.count--
-		g.Store.Refund(r.Context(), v.caller.Subject, v.day)
-		decision = v.decide(v.count)
+	return decision
+}
+
+// pass returns the decision on a request that does not count.
+func (v *visit) pass() Decision {
+	if v.caller.Tier != "" { // otherwise no limits are sent
+		v.count = v.carried + v.gate.Store.Count(v.request.Context(), v.caller.Subject, v.day)
+		v.writeLimits(v.decide())
 	}
+	return Decision{Granted: true}
+}
+
+// take counts the request on top of what the caller carries, unless it is rejected.
+func (v *visit) take() Decision {
+	c := v.caller
+	v.count = v.carried + 1 // nothing is left, and a limit of 0 would be unlimited
+	if v.carried == 0 || v.carried < c.Limit {
+		v.count = v.carried + v.gate.Store.Take(v.request.Context(), c.Subject, v.day, c.Limit-v.carried)
+	}
+	decision := v.decide()
 	v.writeLimits(decision)
-	if decision.Granted && !v.free {
+	if decision.Granted {
 		v.record(1)
 	}
-	return v, decision
+	return decision
+}
+
+// uncount reverts take.
+func (v *visit) uncount() {
+	v.count--
+	v.gate.Store.Refund(v.request.Context(), v.caller.Subject, v.day)
+	v.record(-1)
 }
 
 func (v *visit) record(n int) {
@@ -120,24 +163,7 @@ func (v *visit) record(n int) {
 	}
 }
 
-// take counts the request on top of what the caller carries.
-func (v *visit) take() int {
-	c, carried := v.caller, v.carried()
-	if carried > 0 && carried >= c.Limit {
-		return carried + 1 // nothing is left, and a limit of 0 would be unlimited
-	}
-	return carried + v.gate.Store.Take(v.request.Context(), c.Subject, v.day, c.Limit-carried)
-}
-
-// carried returns what the caller carries on the day of the request.
-func (v *visit) carried() int {
-	if c := v.caller; c.Carried > 0 && c.Limit > 0 && c.CarriedDay == v.day.String() {
-		return c.Carried
-	}
-	return 0
-}
-
-func (v *visit) decide(count int) Decision { return Decide(v.now, v.day, v.caller.Limit, count) }
+func (v *visit) decide() Decision { return Decide(v.now, v.day, v.caller.Limit, v.count) }
 
 func (v *visit) reject(d Decision) {
 	v.writePolicy(d)
@@ -149,20 +175,22 @@ func (v *visit) spent(d Decision) error {
 	return problem.New(problem.QuotaSpent, "The daily quota of %d requests is used up. It resets at %s.", v.caller.Limit, d.Reset.Format(time.RFC3339))
 }
 
-// refund uncounts the request, and reports whether it did. A 304 that required
-// executing the query costs as much as any response, so at most as many of them
-// are refunded per day as the quota allows requests.
-func (v *visit) refund() bool {
-	ctx := v.request.Context()
-	if limit := v.caller.Limit; v.executed && limit > 0 && v.gate.Store.Take(ctx, v.caller.Subject.refunds(), v.day, limit) > limit {
-		return false
+// refund uncounts the request if the status of its response is free.
+func (v *visit) refund(status int) {
+	ctx, store, limit := v.request.Context(), v.gate.Store, v.caller.Limit
+	switch {
+	case status == http.StatusTooManyRequests:
+	case status == http.StatusUnauthorized && !v.executed:
+	case status == http.StatusNotModified && conditional(v.request) &&
+		(!v.executed || limit == 0 || store.Take(ctx, v.caller.Subject.refunds(), v.day, limit) <= limit):
+	default:
+		return
 	}
-	v.gate.Store.Refund(ctx, v.caller.Subject, v.day)
+	v.uncount()
 	if v.mark != 0 {
-		v.gate.Store.Refund(ctx, v.mark, v.day)
+		store.Refund(ctx, v.mark, v.day)
 	}
-	v.record(-1)
-	return true
+	v.writeLimits(v.decide())
 }
 
 // conditional reports whether a request has the tag of a response. "*" does not
@@ -221,14 +249,10 @@ func (v *visit) countAgain() error {
 	if !v.free {
 		return nil
 	}
-	v.count = v.take()
-	decision := v.decide(v.count)
-	v.writeLimits(decision)
-	if !decision.Granted {
+	if decision := v.take(); !decision.Granted {
 		return v.spent(decision)
 	}
 	v.free, v.mark = false, 0 // the other request stays counted
-	v.record(1)
 	return nil
 }
 
@@ -237,9 +261,8 @@ func (v *visit) ReportExecution() { v.executed = true }
 
 // WriteHeader implements http.ResponseWriter.
 func (v *visit) WriteHeader(status int) {
-	free := status == http.StatusUnauthorized && !v.executed || status == http.StatusTooManyRequests || status == http.StatusNotModified && conditional(v.request)
-	if !v.started && !v.free && free && v.refund() {
-		v.writeLimits(v.decide(v.count - 1))
+	if !v.started && !v.free {
+		v.refund(status)
 	}
 	v.started = true
 	v.ResponseWriter.WriteHeader(status)
@@ -251,6 +274,7 @@ func (v *visit) Unwrap() http.ResponseWriter { return v.ResponseWriter }
 // onlyNotModified sends a 304, and drops every other response.
 type onlyNotModified struct {
 	http.ResponseWriter
+	visit  *visit
 	header http.Header // set by the handler
 	sent   bool
 }
@@ -261,8 +285,9 @@ func (w *onlyNotModified) WriteHeader(status int) {
 	if status != http.StatusNotModified || w.sent {
 		return
 	}
-	maps.Copy(w.ResponseWriter.Header(), w.header)
 	w.sent = true
+	w.visit.pass()
+	maps.Copy(w.ResponseWriter.Header(), w.header)
 	w.ResponseWriter.WriteHeader(status)
 }
 

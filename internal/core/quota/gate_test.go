@@ -3,6 +3,7 @@ package quota_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -92,6 +93,46 @@ func TestMethodsOfFreeResponses(t *testing.T) {
 		}
 		want(t, method+" beyond the quota", g.send(method, "/one", tag).Code, c.code)
 	}
+}
+
+// changes counts changes of a store.
+type changes struct {
+	quota.Store
+	taken, refunded int
+}
+
+func (s *changes) Take(ctx context.Context, subject quota.Subject, day quota.Day, limit int) int {
+	s.taken++
+	return s.Store.Take(ctx, subject, day, limit)
+}
+
+func (s *changes) Refund(ctx context.Context, subject quota.Subject, day quota.Day) {
+	s.refunded++
+	s.Store.Refund(ctx, subject, day)
+}
+
+// A 304 from the cache is never counted. Any other conditional request reaches the
+// handler unchanged.
+func TestNotModifiedIsNotCounted(t *testing.T) {
+	store := &changes{Store: quota.NewCounter()}
+	g := newGated(store)
+	tag := g.get("/one").Header().Get("ETag")
+	again := g.get("/one", tag)
+	want(t, "again", fmt.Sprint(again.Code, " ", again.Header().Get("X-RateLimit-Remaining"), " ", again.Header().Get("ETag")), "304 999 "+tag)
+	want(t, "changes", fmt.Sprint(store.taken, " ", store.refunded), "1 0")
+	want(t, "another tag", g.get("/one", `"AAAAAAAAAAAAAAAAAAAA"`).Body, "body of /one")
+	want(t, "changes", fmt.Sprint(store.taken, " ", store.refunded), "2 0")
+
+	gate := &quota.Gate{Store: store, Caller: developer, Now: time.Now}
+	echo := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("X-Read", "once")
+		_, _ = io.Copy(w, r.Body)
+	}))
+	r, w := httptest.NewRequest(middleware.MethodQuery, "/", strings.NewReader("{ a }")), httptest.NewRecorder()
+	r.Header.Set("If-None-Match", tag)
+	echo.ServeHTTP(w, r)
+	want(t, "body", w.Body, "{ a }")
+	want(t, "header", w.Header()["X-Read"], []string{"once"})
 }
 
 // Once the quota is used up, a cached response may still be revalidated with a
@@ -439,7 +480,11 @@ func TestRefundedOnce(t *testing.T) {
 		Once:   func(r *http.Request) string { return r.URL.Query().Get("once") },
 	}
 	var statuses []int
-	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cache.CachedOnly(r.Context()) {
+			http.NotFound(w, r)
+			return
+		}
 		if w, ok := w.(cache.ExecutionReporter); ok {
 			w.ReportExecution()
 		}

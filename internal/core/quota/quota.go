@@ -1,15 +1,25 @@
 // Package quota counts the requests of each caller in a UTC day and rejects
-// those beyond the caller's limit. It does not identify callers.
+// those beyond the caller's limit. It does not identify callers. The first row that
+// applies to a request is what it costs:
+//
+//	a 304 that takes no more than the cache         nothing, also beyond the limit
+//	the same thing again, see Gate.Once             nothing, also beyond the limit
+//	a request beyond the limit                      nothing; the response is 429
+//	a response with status 429                      1, refunded
+//	a 401 that executed no query                    1, refunded
+//	a 304 that executed a query                     1, refunded as often as the limit
+//	any other                                       1
+//
+// A handler that finds that sending the same thing again takes more work calls
+// CountAgain. Requests of deleted accounts with the caller's email address, see
+// Caller.Carried, count against the limit, too.
 package quota
 
 import (
 	"context"
 	"encoding/binary"
 	"hash/fnv"
-	"net/http"
 	"net/netip"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -115,63 +125,4 @@ func (s Subject) mark(name string) Subject {
 // account returns the id of an account, or false for an address.
 func (s Subject) account() (int, bool) {
 	return int(uint32(s)), s >= accountBase && s < accountEnd
-}
-
-// ClientAddress returns the address that a request comes from: its peer, or the
-// one in X-Forwarded-For if the peer is a trusted proxy. The list is read from
-// the right, because everything left of the first address that is not a trusted
-// proxy may be forged.
-func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
-	peer := parseAddress(r.RemoteAddr)
-	forwarded := strings.Join(r.Header["X-Forwarded-For"], ",")
-	if forwarded == "" || !within(peer, trusted) {
-		return peer
-	}
-	client := peer
-	for _, text := range slices.Backward(strings.Split(forwarded, ",")) {
-		client = parseAddress(strings.TrimSpace(text))
-		if !client.IsValid() {
-			return peer // ignore a malformed list
-		}
-		if !within(client, trusted) {
-			break
-		}
-	}
-	return client
-}
-
-// parseAddress reads an address with or without a port, brackets and a zone.
-func parseAddress(text string) netip.Addr {
-	if address, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
-		return address.WithZone("").Unmap()
-	}
-	if address, err := netip.ParseAddrPort(text); err == nil {
-		return address.Addr().WithZone("").Unmap()
-	}
-	return netip.Addr{}
-}
-
-func within(address netip.Addr, networks []netip.Prefix) bool {
-	return slices.ContainsFunc(networks, func(network netip.Prefix) bool { return network.Contains(address) })
-}
-
-// Network returns the network whose requests are counted together, as text: an
-// IPv4 address, or the /64 network of an IPv6 address.
-func Network(address netip.Addr) string {
-	if address.Is4() || !address.IsValid() {
-		return address.String()
-	}
-	network, _ := address.Prefix(64) // an IPv6 address has more bits
-	return network.String()
-}
-
-// WiderNetwork returns the larger network that contains it, as providers assign
-// them: one customer with a /48 network has 65,536 /64 networks.
-func WiderNetwork(address netip.Addr) string {
-	bits := 48
-	if address.Is4() {
-		bits = 24
-	}
-	wider, _ := address.Prefix(bits) // an address has more bits
-	return wider.String()
 }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
+	neturl "net/url"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -137,7 +137,7 @@ func TestUnusualServerSettings(t *testing.T) {
 		t.Run(setting, func(t *testing.T) {
 			cfg := testkit.Postgres(t)
 			admin := open(t, cfg)
-			u, _ := url.Parse(cfg.DatabaseURL)
+			u, _ := neturl.Parse(cfg.DatabaseURL)
 			if _, err := admin.Write.ExecContext(t.Context(), "ALTER DATABASE "+u.Path[1:]+" SET "+setting); err != nil {
 				t.Fatal(err)
 			}
@@ -233,21 +233,28 @@ func (p *proxy) forward(from, to net.Conn) {
 	}
 }
 
-func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
+// openProxy returns the URL of a database whose connections can be frozen.
+func openProxy(t *testing.T) (url string, p *proxy) {
+	t.Helper()
 	cfg := testkit.Postgres(t)
 	testkit.Open(t, cfg)
-	u, err := url.Parse(cfg.DatabaseURL)
+	u, err := neturl.Parse(cfg.DatabaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newProxy(t, u.Host)
+	p = newProxy(t, u.Host)
+	t.Cleanup(func() { p.stopped.Store(false) })
 	u.Host = p.address
-	s := open(t, store.Config{DatabaseURL: u.String()})
+	return u.String(), p
+}
+
+func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
+	url, p := openProxy(t)
+	s := open(t, store.Config{DatabaseURL: url})
 	if err := s.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p.stopped.Store(true)
-	defer p.stopped.Store(false)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	failed := make(chan error)
@@ -257,6 +264,116 @@ func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
 	if err := wait.Receive(t, "a frozen database is reported", failed); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+}
+
+// Whatever waits for a frozen database returns when its context ends, although its
+// connection would wait for hours, and the connection is not used again.
+func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
+	url, p := openProxy(t)
+	for name, blocked := range map[string]func(ctx context.Context, db *sql.DB, freeze func()) error{
+		"new connection": func(ctx context.Context, db *sql.DB, freeze func()) error {
+			freeze()
+			_, err := db.ExecContext(ctx, "SELECT 1")
+			return err
+		},
+		"statement": func(ctx context.Context, db *sql.DB, freeze func()) error {
+			testkit.Check(t, db.PingContext(ctx))
+			freeze()
+			_, err := db.ExecContext(ctx, "SELECT 1")
+			return err
+		},
+		"query": func(ctx context.Context, db *sql.DB, freeze func()) error {
+			testkit.Check(t, db.PingContext(ctx))
+			freeze()
+			_, err := db.QueryContext(ctx, "SELECT 1")
+			return err
+		},
+		"rows": func(ctx context.Context, db *sql.DB, freeze func()) error {
+			rows, err := db.QueryContext(ctx, "SELECT repeat('x', 100000) FROM generate_series(1, 1000)")
+			testkit.Check(t, err)
+			defer rows.Close()
+			freeze()
+			for rows.Next() {
+			}
+			return rows.Err()
+		},
+		"begin": func(ctx context.Context, db *sql.DB, freeze func()) error {
+			testkit.Check(t, db.PingContext(ctx))
+			freeze()
+			_, err := db.BeginTx(ctx, nil)
+			return err
+		},
+		"commit": func(ctx context.Context, db *sql.DB, freeze func()) error {
+			tx, err := db.BeginTx(ctx, nil)
+			testkit.Check(t, err)
+			freeze()
+			return tx.Commit()
+		},
+		"rollback": func(ctx context.Context, db *sql.DB, freeze func()) error {
+			tx, err := db.BeginTx(ctx, nil)
+			testkit.Check(t, err)
+			freeze()
+			return tx.Rollback()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, err := store.PostgresPool(url+"&connect_timeout=3600", "test", nil, time.Hour, 1)
+			testkit.Check(t, err)
+			defer db.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			err = blocked(ctx, db, func() {
+				p.stopped.Store(true)
+				time.AfterFunc(50*time.Millisecond, cancel)
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want %v", err, context.Canceled)
+			}
+			p.stopped.Store(false)
+			if _, err := db.ExecContext(t.Context(), "SELECT 1"); err != nil {
+				t.Errorf("afterwards: got %v, want no error", err)
+			}
+		})
+	}
+}
+
+// If the context ends during the commit, its outcome is unknown.
+func TestInterruptedCommitHasUnknownOutcome(t *testing.T) {
+	url, p := openProxy(t)
+	s := open(t, store.Config{DatabaseURL: url})
+	ctx, cancel := context.WithCancel(t.Context())
+	err := s.Update(ctx, func(*ent.Tx) error {
+		p.stopped.Store(true)
+		time.AfterFunc(50*time.Millisecond, cancel)
+		return nil
+	})
+	if databaseErr, found := errors.AsType[*store.Error](err); !found || !databaseErr.CommitUnknown {
+		t.Errorf("got %v, want a store.Error with an unknown outcome", err)
+	}
+}
+
+// The database stops working for a caller that is gone.
+func TestContextCancelsStatement(t *testing.T) {
+	cfg := testkit.Postgres(t)
+	s, other := testkit.Open(t, cfg), open(t, cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.Write.ExecContext(ctx, "SELECT pg_sleep(600)")
+		failed <- err
+	}()
+	running := func() bool {
+		found := false
+		testkit.Check(t, store.ScanRows(t.Context(), other.Read, func(rows *sql.Rows) error { return rows.Scan(&found) },
+			"SELECT count(*) > 0 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active' AND datname = current_database()"))
+		return found
+	}
+	wait.Until(t, "the statement runs", running)
+	cancel()
+	if err := wait.Receive(t, "the caller has an error", failed); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	wait.Until(t, "the statement was canceled", func() bool { return !running() })
 }
 
 // A driver may report a canceled statement as a database error.

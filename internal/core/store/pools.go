@@ -25,11 +25,14 @@ func (s *Store) Pools() map[string]*sql.DB {
 }
 
 // openPool opens a pool of up to size connections. A hook is installed in the
-// driver, where it sees every statement; without one, there is no overhead.
+// driver, where it sees every statement.
 func openPool(connector driver.Connector, pool string, hook StatementHook, size int) *sql.DB {
+	start := func(context.Context, string) func(error) { return func(error) {} }
 	if hook != nil {
-		start := func(ctx context.Context, statement string) func(error) { return hook(ctx, pool, statement) }
-		connector = hookedConnector{connector, start}
+		start = func(ctx context.Context, statement string) func(error) { return hook(ctx, pool, statement) }
+	}
+	if _, isFile := connector.(sqliteConnector); !isFile || hook != nil { // otherwise there is nothing to watch
+		connector = watchedConnector{connector, start}
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(size)
@@ -40,17 +43,22 @@ func openPool(connector driver.Connector, pool string, hook StatementHook, size 
 // startFunc is the hook of one pool.
 type startFunc func(ctx context.Context, statement string) (ended func(error))
 
-type hookedConnector struct {
+type watchedConnector struct {
 	driver.Connector
 	start startFunc
 }
 
-func (c hookedConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
-	if err != nil {
+func (c watchedConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	dialed := &socket{}
+	ended := dialed.watch(ctx)
+	conn, err := c.Connector.Connect(context.WithValue(ctx, socketKey{}, dialed))
+	if err = ended(err); err != nil {
 		return nil, err
 	}
-	return &hookedConn{conn.(driverConn), c.start}, nil
+	if dialed.Conn == nil {
+		dialed = nil
+	}
+	return &watchedConn{conn.(driverConn), dialed, c.start}, nil
 }
 
 // driverConn is what database/sql uses of the connections of both drivers.
@@ -65,72 +73,91 @@ type driverConn interface {
 	driver.Validator
 }
 
-// hookedConn calls the hook for all statements but prepared ones, which neither
-// ent nor this program uses.
-type hookedConn struct {
+// watchedConn calls the hook and interrupts the socket for all statements but
+// prepared ones, which neither ent nor this program uses.
+type watchedConn struct {
 	driverConn
-	start startFunc
+	socket *socket // nil for SQLite, whose driver interrupts statements
+	start  startFunc
 }
 
+// begin starts a statement. The function it returns ends it.
+func (c *watchedConn) begin(ctx context.Context, statement string) (ended func(error) error) {
+	report, stop := c.start(ctx, statement), c.socket.watch(ctx)
+	return func(err error) error {
+		err = stop(err)
+		report(err)
+		return err
+	}
+}
+
+// IsValid reports whether the connection can be used again.
+func (c *watchedConn) IsValid() bool { return !c.socket.isInterrupted() && c.driverConn.IsValid() }
+
 // CheckNamedValue converts an argument if the driver has conversions of its own.
-func (c *hookedConn) CheckNamedValue(arg *driver.NamedValue) error {
+func (c *watchedConn) CheckNamedValue(arg *driver.NamedValue) error {
 	if checker, ok := c.driverConn.(driver.NamedValueChecker); ok {
 		return checker.CheckNamedValue(arg)
 	}
 	return driver.ErrSkip // database/sql converts it
 }
 
-func (c *hookedConn) ExecContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Result, error) {
-	ended := c.start(ctx, statement)
+func (c *watchedConn) ExecContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Result, error) {
+	ended := c.begin(ctx, statement)
 	result, err := c.driverConn.ExecContext(ctx, statement, args)
-	ended(err)
-	return result, err
+	return result, ended(err)
 }
 
-func (c *hookedConn) QueryContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Rows, error) {
-	ended := c.start(ctx, statement)
+func (c *watchedConn) QueryContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Rows, error) {
+	ended := c.begin(ctx, statement)
 	rows, err := c.driverConn.QueryContext(ctx, statement, args)
 	if err != nil {
-		ended(err)
-		return nil, err
+		return nil, ended(err)
 	}
-	return &hookedRows{rows.(driver.RowsColumnTypeScanType), ended, nil}, nil
+	return &watchedRows{rows.(driver.RowsColumnTypeScanType), ctx, ended, nil}, nil
 }
 
-func (c *hookedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+func (c *watchedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	ended := c.socket.watch(ctx)
 	tx, err := c.driverConn.BeginTx(ctx, opts)
-	return hookedTx{tx, func() func(error) { return c.start(ctx, "COMMIT") }}, err
+	return watchedTx{tx, c, ctx}, ended(err)
 }
 
-type hookedTx struct {
+type watchedTx struct {
 	driver.Tx
-	start func() (ended func(error))
+	conn *watchedConn
+	ctx  context.Context
 }
 
-func (t hookedTx) Commit() error {
-	ended := t.start()
-	err := t.Tx.Commit()
-	ended(err)
-	return err
+func (t watchedTx) Commit() error {
+	ended := t.conn.begin(t.ctx, "COMMIT")
+	return ended(t.Tx.Commit())
 }
 
-// hookedRows ends a query when its rows are closed. ent reads the types of columns.
-type hookedRows struct {
+func (t watchedTx) Rollback() error {
+	ended := t.conn.socket.watch(t.ctx)
+	return ended(t.Tx.Rollback())
+}
+
+// watchedRows ends a query when its rows are closed. ent reads the types of columns.
+type watchedRows struct {
 	driver.RowsColumnTypeScanType
-	ended func(error)
+	ctx   context.Context
+	ended func(error) error
 	err   error
 }
 
-func (r *hookedRows) Next(dest []driver.Value) error {
+func (r *watchedRows) Next(dest []driver.Value) error {
 	err := r.RowsColumnTypeScanType.Next(dest)
 	if err != io.EOF {
+		err = withCause(r.ctx, err)
 		r.err = err
 	}
 	return err
 }
 
-func (r *hookedRows) Close() error {
+func (r *watchedRows) Close() error {
 	err := r.RowsColumnTypeScanType.Close()
-	r.ended(r.err)
+	_ = r.ended(r.err)
 	return err
 }

@@ -24,9 +24,8 @@ const (
 	// the primary database, including one to listen for new releases.
 	MaxConnections = postgresReaders + postgresWriters + postgresKeys + 1
 
-	// The timeouts apply while a connection receives no data, so that a database
-	// that hangs does not block the program. No query and no statement of an import
-	// takes this long.
+	// The timeouts apply while a socket receives no data, even if the context of a
+	// statement lasts longer. No query and no statement of an import takes this long.
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 2 * time.Minute
 	connectTimeout = 5 * time.Second
@@ -103,8 +102,8 @@ func postgresURL(raw string, timeout time.Duration) (string, error) {
 	return u.String(), nil
 }
 
-// dialer opens connections on which a read fails if no data arrives for a while.
-// The driver only calls DialContext, but requires all methods of pq.Dialer.
+// dialer opens sockets. The driver only calls DialContext, but requires all methods
+// of pq.Dialer.
 type dialer struct {
 	pq.Dialer
 	timeout time.Duration
@@ -116,17 +115,9 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	return &timeoutConn{conn, d.timeout}, nil
-}
-
-type timeoutConn struct {
-	net.Conn
-	timeout time.Duration
-}
-
-func (c *timeoutConn) Read(p []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
-		return 0, err
+	s, watched := ctx.Value(socketKey{}).(*socket)
+	if !watched { // the driver cancels a statement
+		s = &socket{}
 	}
-	return c.Conn.Read(p)
+	return s.connect(conn, d.timeout), nil
 }

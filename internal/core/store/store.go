@@ -134,24 +134,16 @@ func (s *Store) Describe() string {
 }
 
 // Ready returns an error unless the database responds and is compatible with this
-// program. It returns when ctx ends, even if the database hangs.
+// program.
 func (s *Store) Ready(ctx context.Context) error {
-	result := make(chan error, 1)
-	go func() {
-		err := s.checkSameFile()
-		if err == nil { // a replaced file may look damaged
-			err = s.checkCompatible(ctx)
-		}
-		result <- err
-	}()
-	select {
-	case err := <-result:
-		if ctx.Err() == nil {
-			return err
-		}
-	case <-ctx.Done():
+	err := s.checkSameFile()
+	if err == nil { // a replaced file may look damaged
+		err = s.checkCompatible(ctx)
 	}
-	return newError(Lost, ctx.Err())
+	if ctx.Err() != nil {
+		return newError(Lost, ctx.Err())
+	}
+	return err
 }
 
 // isolation returns level for PostgreSQL, whose default an operator may have

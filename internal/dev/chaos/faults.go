@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/core/client"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
@@ -313,5 +314,5 @@ func oneMidnight(t testing.TB) *outcome {
 }
 
 func anonymous(r *http.Request) quota.Caller {
-	return quota.Caller{Subject: quota.Address(quota.ClientAddress(r, nil)), Limit: dailyQuota}
+	return quota.Caller{Subject: quota.Address(client.Address(r, nil)), Limit: dailyQuota}
 }

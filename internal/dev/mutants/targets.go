@@ -20,8 +20,8 @@ var skipped = regexp.MustCompile(`With(Redis|Nginx|Node|LibreOffice|Chromium|Git
 var targets = []target{
 	{
 		name:   "quota",
-		files:  []string{"internal/core/quota/quota.go", "internal/core/quota/gate.go", "internal/core/quota/rate.go", "internal/core/quota/slots.go"},
-		suites: []suite{{"internal/core/quota", "."}},
+		files:  []string{"internal/core/quota/quota.go", "internal/core/quota/gate.go", "internal/core/client/client.go", "internal/core/limiter/rate.go", "internal/core/limiter/slots.go"},
+		suites: []suite{{"internal/core/quota", "."}, {"internal/core/client", "."}, {"internal/core/limiter", "."}},
 	},
 	{
 		name:   "cost",

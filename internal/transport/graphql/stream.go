@@ -15,8 +15,8 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/limiter"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/quota"
 )
 
 // Subscriptions follow the GraphQL over SSE protocol in "distinct connections"
@@ -55,7 +55,7 @@ type StreamConfig struct {
 
 // streams counts and ends the open streams.
 type streams struct {
-	quota.Slots[string]
+	limiter.Slots[string]
 	config StreamConfig
 	closed context.Context
 	close  context.CancelFunc
@@ -132,11 +132,11 @@ func (h *Handler) streamOwner(r *http.Request, caller auth.Caller) string {
 func (h *Handler) rejectStream(w http.ResponseWriter, r *http.Request, media string, plan auth.Plan, cause error) {
 	message, after := "", ""
 	switch limit := plan.Terms().Streams; {
-	case errors.Is(cause, quota.ErrOwnerLimit) && plan == auth.Anonymous:
+	case errors.Is(cause, limiter.ErrOwnerLimit) && plan == auth.Anonymous:
 		message, after = fmt.Sprintf("Too many streams: without an API key, at most %d may be open at the same time from one network. Close one, or send an API key.", limit), "60"
-	case errors.Is(cause, quota.ErrOwnerLimit):
+	case errors.Is(cause, limiter.ErrOwnerLimit):
 		message, after = fmt.Sprintf("Too many streams: your plan allows at most %d at the same time. Close one before you open another.", limit), "60"
-	case errors.Is(cause, quota.ErrTotalLimit):
+	case errors.Is(cause, limiter.ErrTotalLimit):
 		h.executor.Log().WarnContext(r.Context(), "stream rejected", "cause", cause, "open", h.MaxStreams, "request_id", problem.RequestID(r.Context()))
 		message, after = "The server has too many open streams at the moment. Try again later.", "30"
 	default:

@@ -15,7 +15,7 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/internal/core/quota"
+	"palmares/internal/core/client"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -35,7 +35,7 @@ func newAccountServer(t *testing.T, s *store.Store, config graphql.StreamConfig)
 	keyring := auth.NewKeyring(s, slog.New(slog.DiscardHandler), auth.Rules{})
 	l := &accountServer{streamServer: &streamServer{executor: newExecutor(s), store: s}, accounts: auth.NewAccounts(s)}
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	config.Network = func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, loopback)) }
+	config.Network = func(r *http.Request) string { return client.Network(client.Address(r, loopback)) }
 	config.Recheck = func(ctx context.Context, caller auth.Caller) (auth.Caller, error) {
 		now, err := keyring.Recheck(ctx, caller)
 		if now.Plan.Terms().Streams > caller.Plan.Terms().Streams {

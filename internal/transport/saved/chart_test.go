@@ -79,8 +79,8 @@ func TestTitles(t *testing.T) {
 		} {
 			found, err := q.find(t.Context(), address, 0)
 			testkit.Check(t, err)
-			if found.value.presentation != want {
-				t.Errorf("%s: got %v, want %v", address, found.value.presentation, want)
+			if found.presentation != want {
+				t.Errorf("%s: got %v, want %v", address, found.presentation, want)
 			}
 		}
 		for search, want := range map[string]int{"best TOOLS": 1, "TWO": 1, "kind": 0, "bar": 0, "score": 0} {

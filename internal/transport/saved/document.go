@@ -79,16 +79,16 @@ func (s *Queries) document(ctx context.Context, handle string, names []string) (
 	var described []rest.Query
 	for _, name := range names {
 		found, err := s.find(ctx, namedAddress(handle, name), 0)
-		if err == errNotFound || err == nil && found.value.broken != nil {
+		if err == errNotFound || err == nil && found.broken != nil {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		q := found.value.query.describe()
-		q.Path, q.ID, q.IsTable = found.value.address, name, found.value.query.checkTable() == nil
-		q.Summary = html.EscapeString(found.value.title)
-		q.Details = cmp.Or(html.EscapeString(found.value.description), "A saved query of "+handle+".")
+		q := found.query.describe()
+		q.Path, q.ID, q.IsTable = found.address, name, found.query.checkTable() == nil
+		q.Summary = html.EscapeString(found.title)
+		q.Details = cmp.Or(html.EscapeString(found.description), "A saved query of "+handle+".")
 		described = append(described, q)
 	}
 	return rest.DescribeQueries(s.Service, s.Service.ServiceName+": saved queries of "+handle,

@@ -56,7 +56,7 @@ func IsDocument(path string) bool {
 
 // request is a parsed request. It is shared between callers: nothing changes it.
 type request struct {
-	from      *cachedValue[*record]
+	from      *record
 	variables map[string]any
 	others    map[string]any
 	asOf      graph.AsOf
@@ -168,23 +168,20 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 		key.Operation += "\n" + strconv.Itoa(accountID)
 	}
 	req, known := s.requests.Get(cache.Timeless, key)
-	if !known || req.from.value.account != 0 && !s.records.isFresh(req.from) {
-		found, err := s.find(r.Context(), address, accountID)
-		if err != nil {
-			return nil, err
-		}
-		if !known || req.from.value != found.value {
-			req = s.parse(r, found, format, negotiated, key.Keyed)
-			s.requests.Put(cache.Timeless, key, req, requestSize+2*len(key.Operation)+2*len(key.Variables))
-		}
+	found, err := s.find(r.Context(), address, accountID)
+	if err != nil {
+		return nil, err
 	}
-	return req, req.from.value.check(caller, caller.Key == "" && tokenOf(r) != "")
+	if !known || req.from != found {
+		req = s.parse(r, found, format, negotiated, key.Keyed)
+		s.requests.Put(cache.Timeless, key, req, requestSize+2*len(key.Operation)+2*len(key.Variables))
+	}
+	return req, found.check(caller, caller.Key == "" && tokenOf(r) != "")
 }
 
 // parse reads the parameters of a request.
-func (s *Queries) parse(r *http.Request, from *cachedValue[*record], format, negotiated string, keyed bool) *request {
-	rec := from.value
-	req := &request{from: from, vary: varyWith(format == "")}
+func (s *Queries) parse(r *http.Request, rec *record, format, negotiated string, keyed bool) *request {
+	req := &request{from: rec, vary: varyWith(format == "")}
 	if rec.query == nil {
 		return req
 	}
@@ -226,7 +223,7 @@ func (s *Queries) parse(r *http.Request, from *cachedValue[*record], format, neg
 // respond executes a request and returns the response with the newest release at
 // that time.
 func (s *Queries) respond(ctx context.Context, req *request) (*cache.Entry, int, error) {
-	query := req.from.value.query
+	query := req.from.query
 	result := s.Executor.Execute(ctx, graph.Request{Operation: query.operation, Variables: req.variables, AsOf: req.asOf})
 	if p := result.Problem(); p != nil {
 		return nil, result.Newest, p
@@ -245,7 +242,7 @@ func (s *Queries) respond(ctx context.Context, req *request) (*cache.Entry, int,
 // header returns the headers of a successful response, as in the REST API. Shared
 // caches must not store responses of private queries, whose token may be revoked.
 func (s *Queries) header(req *request, result *graph.Result) http.Header {
-	rec := req.from.value
+	rec := req.from
 	header := headers.Of(result, contentTypes[req.format], req.keyed)
 	header["Vary"] = []string{req.vary}
 	switch {
@@ -267,7 +264,7 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 
 // urlAsOf returns the URL of a request with a value of as_of, or without it for nil.
 func (s *Queries) urlAsOf(req *request, value any) string {
-	rec, values := req.from.value, maps.Clone(req.variables)
+	rec, values := req.from, maps.Clone(req.variables)
 	values[dialectName], values[graph.AsOfName] = req.others[dialectName], value
 	address := s.Service.PublicURL + rec.address + "." + req.format
 	parameters := slices.Concat(rec.query.parameters, []params.Param{{Name: dialectName}, graph.AsOfParam})
@@ -319,7 +316,7 @@ func (s *Queries) View(r *http.Request) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec := req.from.value
+	rec := req.from
 	view := &View{
 		Address: rec.address, Name: rec.name, Hash: rec.hash, Text: rec.text, Title: rec.title, Description: rec.description, Chart: rec.chart,
 		Public: rec.public, BuiltIn: rec.account == 0, Parameters: rec.query.parameters, Values: req.variables, HasTable: rec.query.table != nil, Err: req.err, rows: rec.query.rows,

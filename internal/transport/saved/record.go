@@ -2,6 +2,7 @@ package saved
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 	"palmares/ent/account"
 	"palmares/ent/queryversion"
 	"palmares/ent/savedquery"
-	"palmares/internal/core/cache"
+	"palmares/internal/core/lookup"
 	"palmares/internal/core/problem"
 )
 
@@ -21,6 +22,7 @@ type record struct {
 	text   string
 	query  *query
 	broken error // why there is no query
+	weight int   // approximate size in bytes
 }
 
 // state is what the database stores about an address.
@@ -35,44 +37,67 @@ type state struct {
 
 // find returns the query at an address. If several accounts saved the same text,
 // the caller gets a public version or that of their own account.
-func (s *Queries) find(ctx context.Context, address string, accountID int) (*cachedValue[*record], error) {
+func (s *Queries) find(ctx context.Context, address string, accountID int) (*record, error) {
 	if found, ok := s.builtIn[address]; ok {
-		return &cachedValue[*record]{value: found}, nil
+		return found, nil
 	}
 	rest := strings.TrimPrefix(address, Path)
 	handle, name, named := strings.Cut(rest, "/")
 	switch {
 	case named && handlePattern.MatchString(handle) && namePattern.MatchString(name):
-		return s.records.get(ctx, cache.Key{Operation: address}, func(ctx context.Context, last *record) (*record, int, error) {
-			row, err := s.Store.Keys.SavedQuery.Query().Where(savedquery.Name(name), savedquery.HasAccountWith(account.Handle(handle))).
-				WithAccount(func(q *ent.AccountQuery) {
-					q.WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) })
-				}).Only(ctx)
-			if err != nil || row.Edges.Account == nil {
-				return nil, 0, notFound(err)
-			}
-			return s.load(ctx, last, state{
-				address: address, name: name, stored: presentationOf(row), hash: row.Hash, account: row.AccountID, public: row.Public,
-				suspended: isSuspended(row.Edges.Account, row.Edges.Account.Edges.SavedQueries, row.ID),
-			})
-		})
 	case hashPattern.MatchString(rest):
-		key := cache.Key{Operation: address, Variables: strconv.Itoa(accountID)}
-		return s.records.get(ctx, key, func(ctx context.Context, last *record) (*record, int, error) {
-			row, err := s.Store.Keys.QueryVersion.Query().Where(queryversion.Hash(rest), queryversion.Or(queryversion.Public(true), queryversion.AccountID(accountID))).
-				Order(ent.Desc(queryversion.FieldPublic), queryversion.ByID()).First(ctx)
-			if err != nil {
-				return nil, 0, notFound(err)
-			}
-			return s.load(ctx, last, state{address: address, hash: row.Hash, account: row.AccountID, public: row.Public})
-		})
+		address += "\n" + strconv.Itoa(accountID)
+	default:
+		return nil, errNotFound
 	}
-	return nil, errNotFound
+	found, err := s.records.GetFresh(ctx, address)
+	return found, lookupError(err)
+}
+
+// read reads the query at an address, and at that of a hash for an account.
+func (s *Queries) read(ctx context.Context, id string, last *record) (*record, int, error) {
+	address, accountID, isHash := strings.Cut(id, "\n")
+	rest := strings.TrimPrefix(address, Path)
+	if isHash {
+		callerID, err := strconv.Atoi(accountID)
+		if err != nil {
+			return nil, 0, err
+		}
+		row, err := s.Store.Keys.QueryVersion.Query().Where(queryversion.Hash(rest), queryversion.Or(queryversion.Public(true), queryversion.AccountID(callerID))).
+			Order(ent.Desc(queryversion.FieldPublic), queryversion.ByID()).First(ctx)
+		if err != nil {
+			return nil, 0, notFound(err)
+		}
+		return s.load(ctx, last, state{address: address, hash: row.Hash, account: row.AccountID, public: row.Public})
+	}
+	handle, name, _ := strings.Cut(rest, "/")
+	row, err := s.Store.Keys.SavedQuery.Query().Where(savedquery.Name(name), savedquery.HasAccountWith(account.Handle(handle))).
+		WithAccount(func(q *ent.AccountQuery) {
+			q.WithSavedQueries(func(q *ent.SavedQueryQuery) { q.Order(oldestFirst...) })
+		}).Only(ctx)
+	if err != nil || row.Edges.Account == nil {
+		return nil, 0, notFound(err)
+	}
+	return s.load(ctx, last, state{
+		address: address, name: name, stored: presentationOf(row), hash: row.Hash, account: row.AccountID, public: row.Public,
+		suspended: isSuspended(row.Edges.Account, row.Edges.Account.Edges.SavedQueries, row.ID),
+	})
+}
+
+// lookupError returns the problem in the error of a lookup.
+func lookupError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, lookup.ErrNotFound):
+		return errNotFound
+	}
+	return &problem.Problem{Code: problem.Unavailable, Message: "Saved queries cannot be read at the moment. Try again in a minute.", Cause: err}
 }
 
 func notFound(err error) error {
 	if err == nil || ent.IsNotFound(err) {
-		return errNotFound
+		return lookup.ErrNotFound
 	}
 	return err
 }
@@ -80,7 +105,7 @@ func notFound(err error) error {
 // load returns the last record if its state has not changed, or a new one.
 func (s *Queries) load(ctx context.Context, last *record, current state) (*record, int, error) {
 	if last != nil && last.state == current {
-		return last, 0, nil
+		return last, last.weight, nil
 	}
 	row, err := s.Store.Keys.QueryVersion.Query().Where(queryversion.Hash(current.hash), queryversion.AccountID(current.account)).Only(ctx)
 	if err != nil {
@@ -88,7 +113,7 @@ func (s *Queries) load(ctx context.Context, last *record, current state) (*recor
 	}
 	found := &record{state: current, text: row.Text}
 	found.query, found.broken = newQuery(s.Executor, row.Text)
-	weight := requestSize + 2*len(row.Text)
+	found.weight = requestSize + 2*len(row.Text)
 	switch {
 	case current.name != "":
 		found.presentation = current.stored
@@ -97,9 +122,9 @@ func (s *Queries) load(ctx context.Context, last *record, current state) (*recor
 		found.chart = Chart{} // nobody chose one, so the page decides
 	}
 	if found.query != nil {
-		weight += found.query.operation.Weight()
+		found.weight += found.query.operation.Weight()
 	}
-	return found, weight, nil
+	return found, found.weight, nil
 }
 
 // check returns why a caller may not read a record.

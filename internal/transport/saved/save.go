@@ -131,7 +131,7 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 	if err != nil {
 		return nil, err
 	}
-	s.changes.Add(1)
+	s.forget(owner)
 	return s.Find(ctx, owner, row.Name)
 }
 

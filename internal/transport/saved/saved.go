@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	entsql "entgo.io/ent/dialect/sql"
 
@@ -19,6 +18,7 @@ import (
 	"palmares/ent/savedquery"
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/lookup"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -47,10 +47,9 @@ const Handle = "palmares"
 type Queries struct {
 	Config
 	builtIn  map[string]*record // by address
-	changes  atomic.Int64
-	saving   sync.Map // accounts that are saving a query
-	records  lookups[*record]
-	tokens   lookups[tokenOwner]
+	saving   sync.Map           // accounts that are saving a query
+	records  *lookup.Table[*record]
+	tokens   *lookup.Table[tokenOwner]
 	requests *cache.Table[*request]
 }
 
@@ -58,8 +57,8 @@ type Queries struct {
 // built-in query.
 func New(cfg Config) (*Queries, error) {
 	s := &Queries{Config: cfg, builtIn: map[string]*record{}, requests: cache.NewTable[*request](cfg.Cache, "saved requests")}
-	s.records.table, s.records.changes = cache.NewTable[*cachedValue[*record]](cfg.Cache, "saved queries"), &s.changes
-	s.tokens.table, s.tokens.changes = cache.NewTable[*cachedValue[tokenOwner]](cfg.Cache, "tokens"), &s.changes
+	s.records = lookup.New(cfg.Cache, "saved queries", s.read)
+	s.tokens = lookup.New(cfg.Cache, "tokens", s.readToken)
 	for _, b := range cfg.BuiltIn {
 		q, err := newQuery(cfg.Executor, b.Text)
 		if err != nil {
@@ -155,9 +154,15 @@ func errNoQuery(name string) error {
 	return problem.New(problem.NotFound, "The account has no saved query named %q.", params.Truncate(name))
 }
 
+// forget makes a change to an account's queries or tokens visible.
+func (s *Queries) forget(owner *ent.Account) {
+	s.records.Forget(func(r *record) bool { return r.account == owner.ID })
+	s.tokens.Forget(func(t tokenOwner) bool { return t.caller.Account == owner.ID })
+}
+
 // changed returns the error of a statement that changes one saved query.
-func (s *Queries) changed(name string, rows int, err error) error {
-	s.changes.Add(1)
+func (s *Queries) changed(owner *ent.Account, name string, rows int, err error) error {
+	s.forget(owner)
 	if err == nil && rows == 0 {
 		return errNoQuery(name)
 	}
@@ -176,5 +181,5 @@ func (s *Queries) Text(ctx context.Context, q *Query) (string, error) {
 // Delete deletes a saved query. Its versions remain available by their hashes.
 func (s *Queries) Delete(ctx context.Context, owner *ent.Account, name string) error {
 	n, err := s.Store.Write.SavedQuery.Delete().Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).Exec(ctx)
-	return s.changed(name, n, err)
+	return s.changed(owner, name, n, err)
 }

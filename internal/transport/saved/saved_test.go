@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"palmares/auth"
 	"palmares/ent"
@@ -409,55 +408,6 @@ func TestBrokenQueries(t *testing.T) {
 			t.Errorf("got reason %q and %v, want none after saving", query.BrokenReason, found)
 		}
 	})
-}
-
-// While the database is down, known queries still work.
-func TestLookupsSurviveDatabaseFailures(t *testing.T) {
-	var changes atomic.Int64
-	l := lookups[*record]{table: cache.NewTable[*cachedValue[*record]](cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), "x"), changes: &changes}
-	reads := 0
-	var fault error
-	get := func(name string) (*cachedValue[*record], error) {
-		return l.get(t.Context(), cache.Key{Operation: name}, func(_ context.Context, last *record) (*record, int, error) {
-			reads++
-			if last != nil {
-				return last, 0, fault
-			}
-			return &record{text: name}, 100, fault
-		})
-	}
-	first, err := get("a")
-	testkit.Check(t, err)
-	if again, err := get("a"); again != first || err != nil || reads != 1 {
-		t.Errorf("got %v, %v after %d reads, want the same after 1", again, err, reads)
-	}
-	changes.Add(1)
-	if again, err := get("a"); again != first || err != nil || reads != 2 {
-		t.Errorf("after a change: got %v, %v after %d reads, want the same after 2", again, err, reads)
-	}
-	fault = fmt.Errorf("the database is down")
-	first.checked.Store(time.Now().Add(-time.Minute).UnixNano())
-	if again, err := get("a"); again != first || err != nil || reads != 3 {
-		t.Errorf("got %v, %v after %d reads, want the last known value after 3", again, err, reads)
-	}
-	if again, err := get("a"); again != first || err != nil || reads != 3 {
-		t.Errorf("got %v, %v after %d reads, want no other read at once", again, err, reads)
-	}
-	if _, err := get("b"); problem.Of(err).Code != problem.Unavailable {
-		t.Errorf("got %v, want an error that it is unavailable", err)
-	}
-	fault = errNotFound
-	changes.Add(1)
-	if _, err := get("a"); err != errNotFound {
-		t.Errorf("got %v, want not found", err)
-	}
-	fault = fmt.Errorf("the database is down")
-	if got, err := get("a"); problem.Of(err).Code != problem.Unavailable {
-		t.Errorf("got %v, %v, want nothing of a query that was deleted before the outage", got, err)
-	}
-	if _, err := l.get(cache.WithCachedOnly(t.Context()), cache.Key{Operation: "c"}, nil); err != errNotFound {
-		t.Errorf("got %v, want not found, and nothing read for callers over their quota", err)
-	}
 }
 
 // A connected application reads private queries only if its user allowed it.

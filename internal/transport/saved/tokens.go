@@ -17,7 +17,6 @@ import (
 	"palmares/ent/account"
 	"palmares/ent/downloadtoken"
 	"palmares/ent/savedquery"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/files"
 	"palmares/rest"
@@ -119,20 +118,18 @@ func (s *Queries) findToken(ctx context.Context, token string) (tokenOwner, erro
 	if !tokenPattern.MatchString(token) { // needs no lookup
 		return tokenOwner{}, errNotFound
 	}
-	hash := tokenHash(token)
-	read := s.readQueryToken
-	if strings.HasPrefix(token, downloadTokenPrefix) {
-		read = s.readDownloadToken
+	found, err := s.tokens.GetFresh(ctx, token[:len(queryTokenPrefix)]+tokenHash(token))
+	return found, lookupError(err)
+}
+
+// readToken reads the owner of a token, given its prefix and its hash.
+func (s *Queries) readToken(ctx context.Context, id string, _ tokenOwner) (owner tokenOwner, weight int, err error) {
+	if hash, isDownload := strings.CutPrefix(id, downloadTokenPrefix); isDownload {
+		owner, err = s.readDownloadToken(ctx, hash)
+	} else {
+		owner, err = s.readQueryToken(ctx, strings.TrimPrefix(id, queryTokenPrefix))
 	}
-	lookUp := func(ctx context.Context, _ tokenOwner) (tokenOwner, int, error) {
-		owner, err := read(ctx, hash)
-		return owner, requestSize, err
-	}
-	found, err := s.tokens.get(ctx, cache.Key{Operation: hash}, lookUp)
-	if err != nil {
-		return tokenOwner{}, err
-	}
-	return found.value, nil
+	return owner, requestSize, err
 }
 
 func (s *Queries) readQueryToken(ctx context.Context, hash string) (tokenOwner, error) {
@@ -192,7 +189,7 @@ func (s *Queries) setToken(ctx context.Context, owner *ent.Account, name string,
 		update.ClearTokenHash()
 	}
 	n, err := update.Save(ctx)
-	return s.changed(name, n, err)
+	return s.changed(owner, name, n, err)
 }
 
 func tokenHash(token string) string {
@@ -232,7 +229,7 @@ func (s *Queries) CreateDownloadToken(ctx context.Context, owner *ent.Account, n
 // RevokeDownloadToken revokes a download token of an account.
 func (s *Queries) RevokeDownloadToken(ctx context.Context, owner *ent.Account, id int) error {
 	n, err := s.Store.Write.DownloadToken.Delete().Where(downloadtoken.ID(id), downloadtoken.AccountID(owner.ID)).Exec(ctx)
-	s.changes.Add(1)
+	s.forget(owner)
 	if err == nil && n == 0 {
 		return problem.New(problem.NotFound, "This token does not exist or was already revoked.")
 	}

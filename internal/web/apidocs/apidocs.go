@@ -13,11 +13,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"golang.org/x/time/rate"
+	"time"
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/limiter"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
 	"palmares/rest"
@@ -87,7 +87,7 @@ type Pages struct {
 	assets *page.Assets
 	built  map[string]string // URLs of built files by name; empty if `make assets` was not run
 	schema *cache.Entry
-	costs  *rate.Limiter
+	costs  *limiter.Rate[struct{}] // of the server
 }
 
 // New returns the pages with the built files of this binary.
@@ -96,7 +96,7 @@ func New(cfg Config) *Pages { return newPages(cfg, builtFiles) }
 func newPages(cfg Config, files fs.FS) *Pages {
 	assets := page.MustBuilt(files, "built", publicName)
 	return &Pages{
-		Config: cfg, assets: assets, built: readManifest(files, assets), costs: rate.NewLimiter(costsPerSecond, costsPerSecond),
+		Config: cfg, assets: assets, built: readManifest(files, assets), costs: &limiter.Rate[struct{}]{Limit: costsPerSecond, Window: time.Second, Now: time.Now},
 		schema: cache.NewEntry([]byte(cfg.Schema), http.Header{
 			"Content-Type": {"text/plain; charset=utf-8"}, "Cache-Control": {"no-cache"}, "Vary": {"Accept-Encoding"},
 		}),
@@ -166,7 +166,7 @@ const (
 func (p *Pages) showCost(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/json")
-	if !p.costs.Allow() {
+	if !p.costs.Take(struct{}{}, 1) {
 		w.Header().Set("Retry-After", "1")
 		problem.Write(w, problem.New(problem.TooMany, "Too many cost estimates. Try again in a second."))
 		return

@@ -130,7 +130,7 @@ func (p *Page) ServeFeed(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) feed(ctx context.Context) (*cache.Entry, error) {
-	data, err := p.read(ctx)
+	data, err := p.read()
 	if err != nil {
 		p.Log.ErrorContext(ctx, "reading incidents failed", "cause", err, "request_id", problem.RequestID(ctx))
 		return nil, &problem.Problem{Code: problem.Unavailable, Message: "Our database is unavailable at the moment.", Cause: err}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"embed"
-	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -112,7 +110,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, problem.Of(err), "Something went wrong")
 		return
 	}
-	data, err := p.read(r.Context())
+	data, err := p.read()
 	if err != nil {
 		p.Log.ErrorContext(r.Context(), "reading status days failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 		w.Header().Set("Retry-After", "60")
@@ -142,19 +140,12 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Probl
 	templates.WriteError(w, r, p.Log, cause, p.content(l, data))
 }
 
-// read returns a fresh snapshot, reading it once for all concurrent visitors. No
-// visitor waits longer than readTimeout, since a query to a frozen database
-// ignores its deadline; they see the last snapshot.
-func (p *Page) read(ctx context.Context) (*snapshot, error) {
+// read returns a fresh snapshot, reading it once for all concurrent visitors. While
+// that fails, they see the last snapshot.
+func (p *Page) read() (*snapshot, error) {
 	last, healthy := p.latest.Load(), p.Healthy()
 	if last == nil || healthy && p.now().Sub(last.ReadAt).Abs() >= freshFor {
-		err := context.DeadlineExceeded
-		select {
-		case <-ctx.Done():
-		case <-time.After(readTimeout):
-		case result := <-p.reads.DoChan("", func() (any, error) { return nil, p.refresh() }):
-			err = result.Err
-		}
+		_, err, _ := p.reads.Do("", func() (any, error) { return nil, p.refresh() })
 		if last = p.latest.Load(); last == nil {
 			return nil, err
 		}
@@ -170,13 +161,7 @@ func (p *Page) read(ctx context.Context) (*snapshot, error) {
 }
 
 // refresh reads a new snapshot. If that fails, the last one stays.
-func (p *Page) refresh() (err error) {
-	defer func() {
-		if caught := recover(); caught != nil { // singleflight would end the process
-			err = fmt.Errorf("panic: %v", caught)
-			p.Log.Error("reading status days panicked", "panic", caught, "stack", string(debug.Stack()))
-		}
-	}()
+func (p *Page) refresh() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	now := p.now()

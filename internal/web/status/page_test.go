@@ -118,7 +118,7 @@ func TestPageAfterWrongClock(t *testing.T) {
 	at := &fakeClock{Time: time.Date(2027, 11, 15, 12, 0, 0, 0, time.UTC)}
 	p := NewPage(Config{Service: service, Store: s, Log: quiet, Healthy: alwaysHealthy})
 	p.now = at.now
-	if _, err := p.read(t.Context()); err != nil {
+	if _, err := p.read(); err != nil {
 		t.Fatal(err)
 	}
 	at.Time = at.AddDate(-1, 0, 0)

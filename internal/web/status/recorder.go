@@ -5,7 +5,6 @@ package status
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -59,7 +58,6 @@ type Recorder struct {
 	clock        *clock.Steady
 	checkTimeout time.Duration
 	read         func(context.Context) error
-	running      chan error // result of a read that exceeded its timeout
 	unhealthy    atomic.Bool
 	lastFailure  atomic.Pointer[time.Time] // of a check; nil if there was none
 	writes       int
@@ -124,7 +122,9 @@ func (r *Recorder) Run(ctx context.Context) {
 }
 
 func (r *Recorder) check(ctx context.Context) {
-	err := r.probe(ctx)
+	limited, cancel := context.WithTimeout(ctx, r.checkTimeout)
+	err := r.read(limited)
+	cancel()
 	if ctx.Err() != nil {
 		return // the server is shutting down
 	}
@@ -144,38 +144,6 @@ func (r *Recorder) check(ctx context.Context) {
 	defer r.mu.Unlock()
 	r.current = minuteOf(r.clock.Settled())
 	r.add(r.current, counts{1, failed})
-}
-
-var errNoResponse = errors.New("the database does not respond")
-
-// probe reads from the database within checkTimeout. While the database is
-// frozen, a read ignores its deadline and occupies a connection, so no other one
-// is started until it returns.
-func (r *Recorder) probe(ctx context.Context) error {
-	timeout := time.NewTimer(r.checkTimeout)
-	defer timeout.Stop()
-	for {
-		earlier := r.running != nil
-		if !earlier {
-			r.running = make(chan error, 1)
-			go func(done chan<- error) {
-				ctx, cancel := context.WithTimeout(ctx, r.checkTimeout)
-				defer cancel()
-				done <- r.read(ctx)
-			}(r.running)
-		}
-		select {
-		case err := <-r.running:
-			r.running = nil
-			if !earlier {
-				return err
-			}
-		case <-timeout.C:
-			return errNoResponse
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // add counts checks of a minute. The caller holds the lock.

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"palmares/internal/core/client"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
 )
@@ -105,7 +106,7 @@ func (l *Limiter) Identify(r *http.Request) context.Context {
 	if l == nil || l.visitors == nil {
 		return r.Context()
 	}
-	return context.WithValue(r.Context(), visitorKey{}, quota.Address(quota.ClientAddress(r, l.proxies)))
+	return context.WithValue(r.Context(), visitorKey{}, quota.Address(client.Address(r, l.proxies)))
 }
 
 // Charge waits until what a request causes may start; done is called afterwards.

@@ -1,4 +1,4 @@
-package quota
+package limiter
 
 import (
 	"testing"
@@ -7,9 +7,9 @@ import (
 
 func TestRate(t *testing.T) {
 	now := time.Unix(60, 0)
-	rate := &Rate{PerMinute: 3, Now: func() time.Time { return now }}
+	rate := &Rate[int]{Limit: 3, Now: func() time.Time { return now }}
 	for _, step := range []struct {
-		subject Subject
+		subject int
 		n       int
 		later   time.Duration
 		want    bool

@@ -1,0 +1,213 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"palmares/internal/core/cache"
+)
+
+var errDown = errors.New("the database is down")
+
+// database is what a table reads. All of it may be changed between reads.
+type database struct {
+	*Table[string]
+	values map[string]string
+	fault  error
+	delay  time.Duration
+	reads  atomic.Int64
+	during func() // called by reads
+}
+
+func newDatabase(size int64) *database {
+	d := &database{values: map[string]string{"a": "1"}, during: func() {}}
+	d.Table = New(cache.New(size, nil, slog.New(slog.DiscardHandler)), "test", func(ctx context.Context, id, _ string) (string, int, error) {
+		d.reads.Add(1)
+		value, found := d.values[id]
+		d.during()
+		select {
+		case <-ctx.Done():
+			return "", 0, ctx.Err()
+		case <-time.After(d.delay):
+		}
+		switch {
+		case d.fault != nil:
+			return "", 0, d.fault
+		case !found:
+			return "", 0, ErrNotFound
+		}
+		return value, 100, nil
+	})
+	return d
+}
+
+// want checks the value of an id and how many reads it took.
+func (d *database) want(t *testing.T, id, want string, wantErr error, reads int64) {
+	t.Helper()
+	d.reads.Store(0)
+	got, err := d.GetFresh(t.Context(), id)
+	if got != want || !errors.Is(err, wantErr) || d.reads.Load() != reads {
+		t.Errorf("%s: got %q, %v after %d reads, want %q, %v after %d", id, got, err, d.reads.Load(), want, wantErr, reads)
+	}
+}
+
+func TestValuesSurviveOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase(1 << 20)
+		d.want(t, "a", "1", nil, 1)
+		d.want(t, "a", "1", nil, 0)
+		time.Sleep(FreshFor)
+		d.values["a"] = "2"
+		d.want(t, "a", "2", nil, 1)
+
+		for name, outage := range map[string]func(){
+			"down": func() { d.fault = errDown }, "frozen": func() { d.delay = time.Hour }, "broken": func() { d.during = func() { panic("test") } },
+		} {
+			outage()
+			time.Sleep(FreshFor)
+			d.want(t, "a", "2", nil, 1)
+			d.want(t, "a", "2", nil, 0) // no other read at once
+			if got, err := d.GetFresh(t.Context(), name); err == nil || errors.Is(err, ErrNotFound) {
+				t.Errorf("unknown while %s: got %q, %v, want an error", name, got, err)
+			}
+			d.fault, d.delay, d.during = nil, 0, func() {}
+		}
+		delete(d.values, "a")
+		time.Sleep(FreshFor)
+		d.want(t, "a", "", ErrNotFound, 1)
+		d.fault = errDown
+		time.Sleep(FreshFor)
+		d.want(t, "a", "", errDown, 1) // nothing that was deleted before the outage
+	})
+}
+
+func TestMissingValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase(1 << 20)
+		d.want(t, "b", "", ErrNotFound, 1)
+		d.want(t, "b", "", ErrNotFound, 1)
+		d.CacheMissing()
+		d.want(t, "b", "", ErrNotFound, 1)
+		d.want(t, "b", "", ErrNotFound, 0)
+		d.values["b"] = "1"
+		d.want(t, "b", "", ErrNotFound, 0)
+		time.Sleep(FreshFor)
+		d.want(t, "b", "1", nil, 1)
+		if got, err := d.Get(cache.WithCachedOnly(t.Context()), "c"); !errors.Is(err, ErrNotFound) || d.reads.Load() != 1 {
+			t.Errorf("cached only: got %q, %v after %d reads, want nothing read", got, err, d.reads.Load())
+		}
+	})
+}
+
+// Values in constant use are read again without waiting.
+func TestBackgroundRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase(1 << 20)
+		d.want(t, "a", "1", nil, 1)
+		time.Sleep(FreshFor)
+		d.values["a"], d.delay = "2", time.Millisecond
+		d.reads.Store(0)
+		for range 10 {
+			if got, err := d.Get(t.Context(), "a"); got != "1" || err != nil {
+				t.Errorf("got %q, %v, want the last value", got, err)
+			}
+		}
+		time.Sleep(2 * d.delay)
+		if got, err := d.Get(t.Context(), "a"); got != "2" || err != nil || d.reads.Load() != 1 {
+			t.Errorf("got %q, %v after %d reads, want the new value after 1", got, err, d.reads.Load())
+		}
+		d.values["a"] = "3"
+		time.Sleep(StaleFor)
+		if got, err := d.Get(t.Context(), "a"); got != "3" || err != nil {
+			t.Errorf("after %s: got %q, %v, want the new value", StaleFor, got, err)
+		}
+	})
+}
+
+// Concurrent requests share a read, which goes on if the first is canceled.
+func TestSharedReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase(1 << 20)
+		d.delay = 100 * time.Millisecond
+		canceled, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range 10 {
+			ctx := t.Context()
+			if i == 0 {
+				ctx = canceled
+			}
+			all.Go(func() {
+				if got, err := d.Get(ctx, "a"); got != "1" || err != nil {
+					t.Errorf("got %q, %v, want the value", got, err)
+				}
+			})
+			synctest.Wait()
+		}
+		cancel()
+		all.Wait()
+		if n := d.reads.Load(); n != 1 {
+			t.Errorf("got %d reads, want 1", n)
+		}
+	})
+}
+
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase(1 << 20)
+		d.values["b"] = "1"
+		d.want(t, "a", "1", nil, 1)
+		d.want(t, "b", "1", nil, 1)
+		d.values["b"] = "2"
+		d.want(t, "b", "1", nil, 0)
+		d.Forget(func(value string) bool { return value == "2" })
+		d.want(t, "b", "1", nil, 0)
+		d.Forget(func(value string) bool { return value == "1" })
+		d.want(t, "b", "2", nil, 1)
+		// A value that was read before a change is not stored after it.
+		d.values["d"] = "old"
+		d.during = func() { d.Forget(func(string) bool { return false }) }
+		d.want(t, "d", "old", nil, 1)
+		d.during = func() {}
+		d.values["d"] = "new"
+		d.want(t, "d", "new", nil, 1)
+	})
+}
+
+// A value from the time before a change of the clock is not fresh for years.
+func TestClockSetBack(t *testing.T) {
+	d := newDatabase(1 << 20)
+	now := time.Now()
+	d.Now = func() time.Time { return now }
+	d.want(t, "a", "1", nil, 1)
+	now = now.Add(-time.Hour)
+	d.want(t, "a", "1", nil, 1)
+}
+
+// Ids without a value do not evict others, and take a limited amount of memory.
+func TestMissingValuesDoNotEvictOthers(t *testing.T) {
+	d := newDatabase(1 << 20)
+	d.CacheMissing()
+	now := time.Now()
+	d.Now = func() time.Time { return now }
+	d.want(t, "a", "1", nil, 1)
+	const ids = 20_000
+	for range 2 {
+		d.reads.Store(0)
+		for i := range ids {
+			if _, err := d.Get(t.Context(), fmt.Sprint("missing ", i)); !errors.Is(err, ErrNotFound) {
+				t.Fatal(err)
+			}
+		}
+		if n := d.reads.Load(); n < ids/2 {
+			t.Errorf("got %d reads of %d ids, want most of them evicted before", n, ids)
+		}
+	}
+	d.want(t, "a", "1", nil, 0)
+}

@@ -1,0 +1,4 @@
+package store
+
+// PostgresPool opens a pool with a timeout of its own.
+var PostgresPool = postgresPool
