@@ -30,10 +30,10 @@ import (
 	"palmares/internal/core/edge"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
-	"palmares/internal/notify/atom"
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
 	filedownloads "palmares/internal/transport/files"
+	"palmares/internal/transport/feeds"
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
@@ -255,7 +255,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	mounts := newRoutes(table(handlers{
 		rest: api, graphql: graphQL, mcp: agents, saved: &queries.Pages{Service: service, Queries: saved, Visitors: visitors, Log: cfg.Log},
 		files: downloads, fileList: &filelist.Page{Service: service, Files: downloads, Log: cfg.Log},
-		feeds: atom.New(atom.Config{
+		feeds: feeds.New(feeds.Config{
 			Store: db, Cache: engine.cache, PublicURL: cfg.PublicURL, ServiceName: cfg.ServiceName, Credit: cfg.Credit(), Log: cfg.Log,
 			Visitors: visitors,
 			Release: func(ctx context.Context, number int) (*release.Release, error) {
