@@ -17,6 +17,7 @@ import (
 	"palmares/ent/formerhandle"
 	"palmares/ent/formerusage"
 	"palmares/ent/keyusage"
+	"palmares/ent/notice"
 	"palmares/ent/session"
 	"palmares/ent/usage"
 	"palmares/internal/core/problem"
@@ -128,10 +129,20 @@ func deleteAll(ctx context.Context, deletions ...deletion) error {
 	return nil
 }
 
+func runAll(tx *ent.Tx, all []func(*ent.Tx) error) error {
+	for _, run := range all {
+		if err := run(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Delete deletes an account with its keys, sessions and usage. It retains the
 // customer record that billing needs, a hash of its handle and, until midnight UTC,
-// the day's usage under a hash of the email address.
-func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
+// the day's usage under a hash of the email address. The functions that it
+// is given run at the end of the transaction.
+func (a *Accounts) Delete(ctx context.Context, acc *ent.Account, also ...func(*ent.Tx) error) error {
 	return a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		current, err := tx.Account.Get(ctx, acc.ID) // the address may have changed since acc was read
 		if err != nil {
@@ -149,13 +160,18 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 		if err := invalidateConfirmations(ctx, tx, current, a.now().UTC()); err != nil {
 			return err
 		}
-		return deleteAll(ctx,
+		err = deleteAll(ctx,
+			tx.Notice.Delete().Where(notice.Recipient(current.Email)),
 			tx.APIKey.Delete().Where(apikey.AccountID(acc.ID)),
 			tx.Usage.Delete().Where(usage.AccountID(acc.ID)),
 			tx.KeyUsage.Delete().Where(keyusage.AccountID(acc.ID)),
 			tx.Session.Delete().Where(session.AccountID(acc.ID)),
 			tx.Account.Delete().Where(account.ID(acc.ID)),
 		)
+		if err != nil {
+			return err
+		}
+		return runAll(tx, also)
 	})
 }
 

@@ -282,8 +282,11 @@ func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation, userAgen
 }
 
 // ChangeEmail uses a confirmation to change the address of the signed-in
-// account. It ends all other sessions: they may be the reason for the change.
-func (a *Accounts) ChangeEmail(ctx context.Context, found *ent.Confirmation, acc *ent.Account, currentSession string) error {
+// account. It ends all other sessions: they may be the reason for the change. The
+// functions that it is given run at the end of the transaction.
+func (a *Accounts) ChangeEmail(
+	ctx context.Context, found *ent.Confirmation, acc *ent.Account, currentSession string, also ...func(*ent.Tx) error,
+) error {
 	if found.Purpose != confirmation.PurposeChangeEmail || found.AccountID == nil {
 		return ErrUnknownLink
 	}
@@ -307,7 +310,10 @@ func (a *Accounts) ChangeEmail(ctx context.Context, found *ent.Confirmation, acc
 		if err := tx.Account.UpdateOneID(acc.ID).SetEmail(found.Email).Exec(ctx); err != nil {
 			return err
 		}
-		return deleteAll(ctx, tx.Session.Delete().Where(session.AccountID(acc.ID), session.IDNEQ(hashToken(currentSession))))
+		if err := deleteAll(ctx, tx.Session.Delete().Where(session.AccountID(acc.ID), session.IDNEQ(hashToken(currentSession)))); err != nil {
+			return err
+		}
+		return runAll(tx, also)
 	})
 	if ent.IsConstraintError(err) {
 		return ErrTaken

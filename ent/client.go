@@ -26,6 +26,7 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/ent/keyusage"
 	"palmares/ent/minute"
+	"palmares/ent/notice"
 	"palmares/ent/pricechange"
 	"palmares/ent/queryversion"
 	"palmares/ent/release"
@@ -81,6 +82,8 @@ type Client struct {
 	KeyUsage *KeyUsageClient
 	// Minute is the client for interacting with the Minute builders.
 	Minute *MinuteClient
+	// Notice is the client for interacting with the Notice builders.
+	Notice *NoticeClient
 	// PriceChange is the client for interacting with the PriceChange builders.
 	PriceChange *PriceChangeClient
 	// QueryVersion is the client for interacting with the QueryVersion builders.
@@ -126,6 +129,7 @@ func (c *Client) init() {
 	c.JournalEntry = NewJournalEntryClient(c.config)
 	c.KeyUsage = NewKeyUsageClient(c.config)
 	c.Minute = NewMinuteClient(c.config)
+	c.Notice = NewNoticeClient(c.config)
 	c.PriceChange = NewPriceChangeClient(c.config)
 	c.QueryVersion = NewQueryVersionClient(c.config)
 	c.Release = NewReleaseClient(c.config)
@@ -244,6 +248,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		JournalEntry:  NewJournalEntryClient(cfg),
 		KeyUsage:      NewKeyUsageClient(cfg),
 		Minute:        NewMinuteClient(cfg),
+		Notice:        NewNoticeClient(cfg),
 		PriceChange:   NewPriceChangeClient(cfg),
 		QueryVersion:  NewQueryVersionClient(cfg),
 		Release:       NewReleaseClient(cfg),
@@ -289,6 +294,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		JournalEntry:  NewJournalEntryClient(cfg),
 		KeyUsage:      NewKeyUsageClient(cfg),
 		Minute:        NewMinuteClient(cfg),
+		Notice:        NewNoticeClient(cfg),
 		PriceChange:   NewPriceChangeClient(cfg),
 		QueryVersion:  NewQueryVersionClient(cfg),
 		Release:       NewReleaseClient(cfg),
@@ -330,8 +336,8 @@ func (c *Client) Use(hooks ...Hook) {
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
 		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.DownloadToken,
 		c.Endpoint, c.FormerHandle, c.FormerUsage, c.JournalEntry, c.KeyUsage,
-		c.Minute, c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery, c.Secret,
-		c.Section, c.Session, c.Tool, c.Usage,
+		c.Minute, c.Notice, c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery,
+		c.Secret, c.Section, c.Session, c.Tool, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -344,8 +350,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
 		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.DownloadToken,
 		c.Endpoint, c.FormerHandle, c.FormerUsage, c.JournalEntry, c.KeyUsage,
-		c.Minute, c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery, c.Secret,
-		c.Section, c.Session, c.Tool, c.Usage,
+		c.Minute, c.Notice, c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery,
+		c.Secret, c.Section, c.Session, c.Tool, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -388,6 +394,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.KeyUsage.mutate(ctx, m)
 	case *MinuteMutation:
 		return c.Minute.mutate(ctx, m)
+	case *NoticeMutation:
+		return c.Notice.mutate(ctx, m)
 	case *PriceChangeMutation:
 		return c.PriceChange.mutate(ctx, m)
 	case *QueryVersionMutation:
@@ -2912,6 +2920,139 @@ func (c *MinuteClient) mutate(ctx context.Context, m *MinuteMutation) (Value, er
 	}
 }
 
+// NoticeClient is a client for the Notice schema.
+type NoticeClient struct {
+	config
+}
+
+// NewNoticeClient returns a client for the Notice from the given config.
+func NewNoticeClient(c config) *NoticeClient {
+	return &NoticeClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notice.Hooks(f(g(h())))`.
+func (c *NoticeClient) Use(hooks ...Hook) {
+	c.hooks.Notice = append(c.hooks.Notice, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notice.Intercept(f(g(h())))`.
+func (c *NoticeClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Notice = append(c.inters.Notice, interceptors...)
+}
+
+// Create returns a builder for creating a Notice entity.
+func (c *NoticeClient) Create() *NoticeCreate {
+	mutation := newNoticeMutation(c.config, OpCreate)
+	return &NoticeCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Notice entities.
+func (c *NoticeClient) CreateBulk(builders ...*NoticeCreate) *NoticeCreateBulk {
+	return &NoticeCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NoticeClient) MapCreateBulk(slice any, setFunc func(*NoticeCreate, int)) *NoticeCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NoticeCreateBulk{err: fmt.Errorf("calling to NoticeClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NoticeCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NoticeCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Notice.
+func (c *NoticeClient) Update() *NoticeUpdate {
+	mutation := newNoticeMutation(c.config, OpUpdate)
+	return &NoticeUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NoticeClient) UpdateOne(_m *Notice) *NoticeUpdateOne {
+	mutation := newNoticeMutation(c.config, OpUpdateOne, withNotice(_m))
+	return &NoticeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NoticeClient) UpdateOneID(id int) *NoticeUpdateOne {
+	mutation := newNoticeMutation(c.config, OpUpdateOne, withNoticeID(id))
+	return &NoticeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Notice.
+func (c *NoticeClient) Delete() *NoticeDelete {
+	mutation := newNoticeMutation(c.config, OpDelete)
+	return &NoticeDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NoticeClient) DeleteOne(_m *Notice) *NoticeDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NoticeClient) DeleteOneID(id int) *NoticeDeleteOne {
+	builder := c.Delete().Where(notice.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NoticeDeleteOne{builder}
+}
+
+// Query returns a query builder for Notice.
+func (c *NoticeClient) Query() *NoticeQuery {
+	return &NoticeQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotice},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Notice entity by its id.
+func (c *NoticeClient) Get(ctx context.Context, id int) (*Notice, error) {
+	return c.Query().Where(notice.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NoticeClient) GetX(ctx context.Context, id int) *Notice {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *NoticeClient) Hooks() []Hook {
+	return c.hooks.Notice
+}
+
+// Interceptors returns the client interceptors.
+func (c *NoticeClient) Interceptors() []Interceptor {
+	return c.inters.Notice
+}
+
+func (c *NoticeClient) mutate(ctx context.Context, m *NoticeMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NoticeCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NoticeUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NoticeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NoticeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Notice mutation op: %q", m.Op())
+	}
+}
+
 // PriceChangeClient is a client for the PriceChange schema.
 type PriceChangeClient struct {
 	config
@@ -4258,13 +4399,13 @@ type (
 	hooks struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
 		CountBatch, Customer, Delivery, DownloadToken, Endpoint, FormerHandle,
-		FormerUsage, JournalEntry, KeyUsage, Minute, PriceChange, QueryVersion,
+		FormerUsage, JournalEntry, KeyUsage, Minute, Notice, PriceChange, QueryVersion,
 		Release, SavedQuery, Secret, Section, Session, Tool, Usage []ent.Hook
 	}
 	inters struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
 		CountBatch, Customer, Delivery, DownloadToken, Endpoint, FormerHandle,
-		FormerUsage, JournalEntry, KeyUsage, Minute, PriceChange, QueryVersion,
+		FormerUsage, JournalEntry, KeyUsage, Minute, Notice, PriceChange, QueryVersion,
 		Release, SavedQuery, Secret, Section, Session, Tool, Usage []ent.Interceptor
 	}
 )

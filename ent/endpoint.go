@@ -25,8 +25,10 @@ type Endpoint struct {
 	URL string `json:"url,omitempty"`
 	// Event types to send; all if empty.
 	Types []string `json:"types,omitempty"`
-	// Slugs of categories to send events about, and of tools as tools/<slug>; all if empty.
+	// Slugs of categories to send events about; all if there are no tools either.
 	Categories []string `json:"categories,omitempty"`
+	// Slugs of tools to send events about.
+	Tools []string `json:"tools,omitempty"`
 	// Send several events in one request.
 	Batches bool `json:"batches,omitempty"`
 	// Key that signs events. Signing requires the key itself, so it cannot be stored as a hash.
@@ -49,8 +51,6 @@ type Endpoint struct {
 	DeliveredAt *time.Time `json:"delivered_at,omitempty"`
 	// Earliest time of the next attempt, as requested by the receiver.
 	NotBefore *time.Time `json:"not_before,omitempty"`
-	// The email about the disabled endpoint is pending.
-	NotifyOwner bool `json:"notify_owner,omitempty"`
 	// Server that is delivering to the endpoint; empty if none.
 	LeasedBy string `json:"leased_by,omitempty"`
 	// When other servers may take over.
@@ -99,9 +99,9 @@ func (*Endpoint) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case endpoint.FieldTypes, endpoint.FieldCategories:
+		case endpoint.FieldTypes, endpoint.FieldCategories, endpoint.FieldTools:
 			values[i] = new([]byte)
-		case endpoint.FieldBatches, endpoint.FieldNotifyOwner:
+		case endpoint.FieldBatches:
 			values[i] = new(sql.NullBool)
 		case endpoint.FieldID, endpoint.FieldAccountID, endpoint.FieldPosition, endpoint.FieldFailures:
 			values[i] = new(sql.NullInt64)
@@ -156,6 +156,14 @@ func (_m *Endpoint) assignValues(columns []string, values []any) error {
 			} else if value != nil && len(*value) > 0 {
 				if err := json.Unmarshal(*value, &_m.Categories); err != nil {
 					return fmt.Errorf("unmarshal field categories: %w", err)
+				}
+			}
+		case endpoint.FieldTools:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field tools", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Tools); err != nil {
+					return fmt.Errorf("unmarshal field tools: %w", err)
 				}
 			}
 		case endpoint.FieldBatches:
@@ -227,12 +235,6 @@ func (_m *Endpoint) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.NotBefore = new(time.Time)
 				*_m.NotBefore = value.Time
-			}
-		case endpoint.FieldNotifyOwner:
-			if value, ok := values[i].(*sql.NullBool); !ok {
-				return fmt.Errorf("unexpected type %T for field notify_owner", values[i])
-			} else if value.Valid {
-				_m.NotifyOwner = value.Bool
 			}
 		case endpoint.FieldLeasedBy:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -310,6 +312,9 @@ func (_m *Endpoint) String() string {
 	builder.WriteString("categories=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Categories))
 	builder.WriteString(", ")
+	builder.WriteString("tools=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Tools))
+	builder.WriteString(", ")
 	builder.WriteString("batches=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Batches))
 	builder.WriteString(", ")
@@ -348,9 +353,6 @@ func (_m *Endpoint) String() string {
 		builder.WriteString("not_before=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
-	builder.WriteString(", ")
-	builder.WriteString("notify_owner=")
-	builder.WriteString(fmt.Sprintf("%v", _m.NotifyOwner))
 	builder.WriteString(", ")
 	builder.WriteString("leased_by=")
 	builder.WriteString(_m.LeasedBy)

@@ -48,6 +48,12 @@ func (_c *EndpointCreate) SetCategories(v []string) *EndpointCreate {
 	return _c
 }
 
+// SetTools sets the "tools" field.
+func (_c *EndpointCreate) SetTools(v []string) *EndpointCreate {
+	_c.mutation.SetTools(v)
+	return _c
+}
+
 // SetBatches sets the "batches" field.
 func (_c *EndpointCreate) SetBatches(v bool) *EndpointCreate {
 	_c.mutation.SetBatches(v)
@@ -186,20 +192,6 @@ func (_c *EndpointCreate) SetNillableNotBefore(v *time.Time) *EndpointCreate {
 	return _c
 }
 
-// SetNotifyOwner sets the "notify_owner" field.
-func (_c *EndpointCreate) SetNotifyOwner(v bool) *EndpointCreate {
-	_c.mutation.SetNotifyOwner(v)
-	return _c
-}
-
-// SetNillableNotifyOwner sets the "notify_owner" field if the given value is not nil.
-func (_c *EndpointCreate) SetNillableNotifyOwner(v *bool) *EndpointCreate {
-	if v != nil {
-		_c.SetNotifyOwner(*v)
-	}
-	return _c
-}
-
 // SetLeasedBy sets the "leased_by" field.
 func (_c *EndpointCreate) SetLeasedBy(v string) *EndpointCreate {
 	_c.mutation.SetLeasedBy(v)
@@ -317,10 +309,6 @@ func (_c *EndpointCreate) defaults() {
 		v := endpoint.DefaultFailures
 		_c.mutation.SetFailures(v)
 	}
-	if _, ok := _c.mutation.NotifyOwner(); !ok {
-		v := endpoint.DefaultNotifyOwner
-		_c.mutation.SetNotifyOwner(v)
-	}
 	if _, ok := _c.mutation.LeasedBy(); !ok {
 		v := endpoint.DefaultLeasedBy
 		_c.mutation.SetLeasedBy(v)
@@ -349,6 +337,9 @@ func (_c *EndpointCreate) check() error {
 	}
 	if _, ok := _c.mutation.Categories(); !ok {
 		return &ValidationError{Name: "categories", err: errors.New(`ent: missing required field "Endpoint.categories"`)}
+	}
+	if _, ok := _c.mutation.Tools(); !ok {
+		return &ValidationError{Name: "tools", err: errors.New(`ent: missing required field "Endpoint.tools"`)}
 	}
 	if _, ok := _c.mutation.Batches(); !ok {
 		return &ValidationError{Name: "batches", err: errors.New(`ent: missing required field "Endpoint.batches"`)}
@@ -380,9 +371,6 @@ func (_c *EndpointCreate) check() error {
 	}
 	if _, ok := _c.mutation.Failures(); !ok {
 		return &ValidationError{Name: "failures", err: errors.New(`ent: missing required field "Endpoint.failures"`)}
-	}
-	if _, ok := _c.mutation.NotifyOwner(); !ok {
-		return &ValidationError{Name: "notify_owner", err: errors.New(`ent: missing required field "Endpoint.notify_owner"`)}
 	}
 	if _, ok := _c.mutation.LeasedBy(); !ok {
 		return &ValidationError{Name: "leased_by", err: errors.New(`ent: missing required field "Endpoint.leased_by"`)}
@@ -432,6 +420,10 @@ func (_c *EndpointCreate) createSpec() (*Endpoint, *sqlgraph.CreateSpec) {
 		_spec.SetField(endpoint.FieldCategories, field.TypeJSON, value)
 		_node.Categories = value
 	}
+	if value, ok := _c.mutation.Tools(); ok {
+		_spec.SetField(endpoint.FieldTools, field.TypeJSON, value)
+		_node.Tools = value
+	}
 	if value, ok := _c.mutation.Batches(); ok {
 		_spec.SetField(endpoint.FieldBatches, field.TypeBool, value)
 		_node.Batches = value
@@ -475,10 +467,6 @@ func (_c *EndpointCreate) createSpec() (*Endpoint, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.NotBefore(); ok {
 		_spec.SetField(endpoint.FieldNotBefore, field.TypeTime, value)
 		_node.NotBefore = &value
-	}
-	if value, ok := _c.mutation.NotifyOwner(); ok {
-		_spec.SetField(endpoint.FieldNotifyOwner, field.TypeBool, value)
-		_node.NotifyOwner = value
 	}
 	if value, ok := _c.mutation.LeasedBy(); ok {
 		_spec.SetField(endpoint.FieldLeasedBy, field.TypeString, value)

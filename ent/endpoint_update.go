@@ -68,6 +68,18 @@ func (_u *EndpointUpdate) AppendCategories(v []string) *EndpointUpdate {
 	return _u
 }
 
+// SetTools sets the "tools" field.
+func (_u *EndpointUpdate) SetTools(v []string) *EndpointUpdate {
+	_u.mutation.SetTools(v)
+	return _u
+}
+
+// AppendTools appends value to the "tools" field.
+func (_u *EndpointUpdate) AppendTools(v []string) *EndpointUpdate {
+	_u.mutation.AppendTools(v)
+	return _u
+}
+
 // SetBatches sets the "batches" field.
 func (_u *EndpointUpdate) SetBatches(v bool) *EndpointUpdate {
 	_u.mutation.SetBatches(v)
@@ -260,20 +272,6 @@ func (_u *EndpointUpdate) ClearNotBefore() *EndpointUpdate {
 	return _u
 }
 
-// SetNotifyOwner sets the "notify_owner" field.
-func (_u *EndpointUpdate) SetNotifyOwner(v bool) *EndpointUpdate {
-	_u.mutation.SetNotifyOwner(v)
-	return _u
-}
-
-// SetNillableNotifyOwner sets the "notify_owner" field if the given value is not nil.
-func (_u *EndpointUpdate) SetNillableNotifyOwner(v *bool) *EndpointUpdate {
-	if v != nil {
-		_u.SetNotifyOwner(*v)
-	}
-	return _u
-}
-
 // SetLeasedBy sets the "leased_by" field.
 func (_u *EndpointUpdate) SetLeasedBy(v string) *EndpointUpdate {
 	_u.mutation.SetLeasedBy(v)
@@ -430,6 +428,14 @@ func (_u *EndpointUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			sqljson.Append(u, endpoint.FieldCategories, value)
 		})
 	}
+	if value, ok := _u.mutation.Tools(); ok {
+		_spec.SetField(endpoint.FieldTools, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedTools(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, endpoint.FieldTools, value)
+		})
+	}
 	if value, ok := _u.mutation.Batches(); ok {
 		_spec.SetField(endpoint.FieldBatches, field.TypeBool, value)
 	}
@@ -480,9 +486,6 @@ func (_u *EndpointUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.NotBeforeCleared() {
 		_spec.ClearField(endpoint.FieldNotBefore, field.TypeTime)
-	}
-	if value, ok := _u.mutation.NotifyOwner(); ok {
-		_spec.SetField(endpoint.FieldNotifyOwner, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.LeasedBy(); ok {
 		_spec.SetField(endpoint.FieldLeasedBy, field.TypeString, value)
@@ -593,6 +596,18 @@ func (_u *EndpointUpdateOne) SetCategories(v []string) *EndpointUpdateOne {
 // AppendCategories appends value to the "categories" field.
 func (_u *EndpointUpdateOne) AppendCategories(v []string) *EndpointUpdateOne {
 	_u.mutation.AppendCategories(v)
+	return _u
+}
+
+// SetTools sets the "tools" field.
+func (_u *EndpointUpdateOne) SetTools(v []string) *EndpointUpdateOne {
+	_u.mutation.SetTools(v)
+	return _u
+}
+
+// AppendTools appends value to the "tools" field.
+func (_u *EndpointUpdateOne) AppendTools(v []string) *EndpointUpdateOne {
+	_u.mutation.AppendTools(v)
 	return _u
 }
 
@@ -788,20 +803,6 @@ func (_u *EndpointUpdateOne) ClearNotBefore() *EndpointUpdateOne {
 	return _u
 }
 
-// SetNotifyOwner sets the "notify_owner" field.
-func (_u *EndpointUpdateOne) SetNotifyOwner(v bool) *EndpointUpdateOne {
-	_u.mutation.SetNotifyOwner(v)
-	return _u
-}
-
-// SetNillableNotifyOwner sets the "notify_owner" field if the given value is not nil.
-func (_u *EndpointUpdateOne) SetNillableNotifyOwner(v *bool) *EndpointUpdateOne {
-	if v != nil {
-		_u.SetNotifyOwner(*v)
-	}
-	return _u
-}
-
 // SetLeasedBy sets the "leased_by" field.
 func (_u *EndpointUpdateOne) SetLeasedBy(v string) *EndpointUpdateOne {
 	_u.mutation.SetLeasedBy(v)
@@ -988,6 +989,14 @@ func (_u *EndpointUpdateOne) sqlSave(ctx context.Context) (_node *Endpoint, err 
 			sqljson.Append(u, endpoint.FieldCategories, value)
 		})
 	}
+	if value, ok := _u.mutation.Tools(); ok {
+		_spec.SetField(endpoint.FieldTools, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedTools(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, endpoint.FieldTools, value)
+		})
+	}
 	if value, ok := _u.mutation.Batches(); ok {
 		_spec.SetField(endpoint.FieldBatches, field.TypeBool, value)
 	}
@@ -1038,9 +1047,6 @@ func (_u *EndpointUpdateOne) sqlSave(ctx context.Context) (_node *Endpoint, err 
 	}
 	if _u.mutation.NotBeforeCleared() {
 		_spec.ClearField(endpoint.FieldNotBefore, field.TypeTime)
-	}
-	if value, ok := _u.mutation.NotifyOwner(); ok {
-		_spec.SetField(endpoint.FieldNotifyOwner, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.LeasedBy(); ok {
 		_spec.SetField(endpoint.FieldLeasedBy, field.TypeString, value)

@@ -23,6 +23,7 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/ent/keyusage"
 	"palmares/ent/minute"
+	"palmares/ent/notice"
 	"palmares/ent/pricechange"
 	"palmares/ent/queryversion"
 	"palmares/ent/release"
@@ -115,6 +116,7 @@ func checkColumn(t, c string) error {
 			journalentry.Table:  journalentry.ValidColumn,
 			keyusage.Table:      keyusage.ValidColumn,
 			minute.Table:        minute.ValidColumn,
+			notice.Table:        notice.ValidColumn,
 			pricechange.Table:   pricechange.ValidColumn,
 			queryversion.Table:  queryversion.ValidColumn,
 			release.Table:       release.ValidColumn,

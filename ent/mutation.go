@@ -22,6 +22,7 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/ent/keyusage"
 	"palmares/ent/minute"
+	"palmares/ent/notice"
 	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
 	"palmares/ent/queryversion"
@@ -66,6 +67,7 @@ const (
 	TypeJournalEntry  = "JournalEntry"
 	TypeKeyUsage      = "KeyUsage"
 	TypeMinute        = "Minute"
+	TypeNotice        = "Notice"
 	TypePriceChange   = "PriceChange"
 	TypeQueryVersion  = "QueryVersion"
 	TypeRelease       = "Release"
@@ -9142,6 +9144,8 @@ type EndpointMutation struct {
 	appendtypes       []string
 	categories        *[]string
 	appendcategories  []string
+	tools             *[]string
+	appendtools       []string
 	batches           *bool
 	secret            *string
 	former_secret     *string
@@ -9155,7 +9159,6 @@ type EndpointMutation struct {
 	failing_since     *time.Time
 	delivered_at      *time.Time
 	not_before        *time.Time
-	notify_owner      *bool
 	leased_by         *string
 	leased_until      *time.Time
 	created_at        *time.Time
@@ -9440,6 +9443,57 @@ func (m *EndpointMutation) AppendedCategories() ([]string, bool) {
 func (m *EndpointMutation) ResetCategories() {
 	m.categories = nil
 	m.appendcategories = nil
+}
+
+// SetTools sets the "tools" field.
+func (m *EndpointMutation) SetTools(s []string) {
+	m.tools = &s
+	m.appendtools = nil
+}
+
+// Tools returns the value of the "tools" field in the mutation.
+func (m *EndpointMutation) Tools() (r []string, exists bool) {
+	v := m.tools
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTools returns the old "tools" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldTools(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTools is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTools requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTools: %w", err)
+	}
+	return oldValue.Tools, nil
+}
+
+// AppendTools adds s to the "tools" field.
+func (m *EndpointMutation) AppendTools(s []string) {
+	m.appendtools = append(m.appendtools, s...)
+}
+
+// AppendedTools returns the list of values that were appended to the "tools" field in this mutation.
+func (m *EndpointMutation) AppendedTools() ([]string, bool) {
+	if len(m.appendtools) == 0 {
+		return nil, false
+	}
+	return m.appendtools, true
+}
+
+// ResetTools resets all changes to the "tools" field.
+func (m *EndpointMutation) ResetTools() {
+	m.tools = nil
+	m.appendtools = nil
 }
 
 // SetBatches sets the "batches" field.
@@ -9930,42 +9984,6 @@ func (m *EndpointMutation) ResetNotBefore() {
 	delete(m.clearedFields, endpoint.FieldNotBefore)
 }
 
-// SetNotifyOwner sets the "notify_owner" field.
-func (m *EndpointMutation) SetNotifyOwner(b bool) {
-	m.notify_owner = &b
-}
-
-// NotifyOwner returns the value of the "notify_owner" field in the mutation.
-func (m *EndpointMutation) NotifyOwner() (r bool, exists bool) {
-	v := m.notify_owner
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldNotifyOwner returns the old "notify_owner" field's value of the Endpoint entity.
-// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *EndpointMutation) OldNotifyOwner(ctx context.Context) (v bool, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldNotifyOwner is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldNotifyOwner requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldNotifyOwner: %w", err)
-	}
-	return oldValue.NotifyOwner, nil
-}
-
-// ResetNotifyOwner resets all changes to the "notify_owner" field.
-func (m *EndpointMutation) ResetNotifyOwner() {
-	m.notify_owner = nil
-}
-
 // SetLeasedBy sets the "leased_by" field.
 func (m *EndpointMutation) SetLeasedBy(s string) {
 	m.leased_by = &s
@@ -10215,6 +10233,9 @@ func (m *EndpointMutation) Fields() []string {
 	if m.categories != nil {
 		fields = append(fields, endpoint.FieldCategories)
 	}
+	if m.tools != nil {
+		fields = append(fields, endpoint.FieldTools)
+	}
 	if m.batches != nil {
 		fields = append(fields, endpoint.FieldBatches)
 	}
@@ -10248,9 +10269,6 @@ func (m *EndpointMutation) Fields() []string {
 	if m.not_before != nil {
 		fields = append(fields, endpoint.FieldNotBefore)
 	}
-	if m.notify_owner != nil {
-		fields = append(fields, endpoint.FieldNotifyOwner)
-	}
 	if m.leased_by != nil {
 		fields = append(fields, endpoint.FieldLeasedBy)
 	}
@@ -10276,6 +10294,8 @@ func (m *EndpointMutation) Field(name string) (ent.Value, bool) {
 		return m.Types()
 	case endpoint.FieldCategories:
 		return m.Categories()
+	case endpoint.FieldTools:
+		return m.Tools()
 	case endpoint.FieldBatches:
 		return m.Batches()
 	case endpoint.FieldSecret:
@@ -10298,8 +10318,6 @@ func (m *EndpointMutation) Field(name string) (ent.Value, bool) {
 		return m.DeliveredAt()
 	case endpoint.FieldNotBefore:
 		return m.NotBefore()
-	case endpoint.FieldNotifyOwner:
-		return m.NotifyOwner()
 	case endpoint.FieldLeasedBy:
 		return m.LeasedBy()
 	case endpoint.FieldLeasedUntil:
@@ -10323,6 +10341,8 @@ func (m *EndpointMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldTypes(ctx)
 	case endpoint.FieldCategories:
 		return m.OldCategories(ctx)
+	case endpoint.FieldTools:
+		return m.OldTools(ctx)
 	case endpoint.FieldBatches:
 		return m.OldBatches(ctx)
 	case endpoint.FieldSecret:
@@ -10345,8 +10365,6 @@ func (m *EndpointMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldDeliveredAt(ctx)
 	case endpoint.FieldNotBefore:
 		return m.OldNotBefore(ctx)
-	case endpoint.FieldNotifyOwner:
-		return m.OldNotifyOwner(ctx)
 	case endpoint.FieldLeasedBy:
 		return m.OldLeasedBy(ctx)
 	case endpoint.FieldLeasedUntil:
@@ -10389,6 +10407,13 @@ func (m *EndpointMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCategories(v)
+		return nil
+	case endpoint.FieldTools:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTools(v)
 		return nil
 	case endpoint.FieldBatches:
 		v, ok := value.(bool)
@@ -10466,13 +10491,6 @@ func (m *EndpointMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetNotBefore(v)
-		return nil
-	case endpoint.FieldNotifyOwner:
-		v, ok := value.(bool)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetNotifyOwner(v)
 		return nil
 	case endpoint.FieldLeasedBy:
 		v, ok := value.(string)
@@ -10616,6 +10634,9 @@ func (m *EndpointMutation) ResetField(name string) error {
 	case endpoint.FieldCategories:
 		m.ResetCategories()
 		return nil
+	case endpoint.FieldTools:
+		m.ResetTools()
+		return nil
 	case endpoint.FieldBatches:
 		m.ResetBatches()
 		return nil
@@ -10648,9 +10669,6 @@ func (m *EndpointMutation) ResetField(name string) error {
 		return nil
 	case endpoint.FieldNotBefore:
 		m.ResetNotBefore()
-		return nil
-	case endpoint.FieldNotifyOwner:
-		m.ResetNotifyOwner()
 		return nil
 	case endpoint.FieldLeasedBy:
 		m.ResetLeasedBy()
@@ -13500,6 +13518,854 @@ func (m *MinuteMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Minute edge %s", name)
 }
 
+// NoticeMutation represents an operation that mutates the Notice nodes in the graph.
+type NoticeMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *int
+	message_id    *string
+	about         *string
+	recipient     *string
+	subject       *string
+	text          *string
+	html          *string
+	link          *string
+	attempts      *int
+	addattempts   *int
+	next_at       *time.Time
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*Notice, error)
+	predicates    []predicate.Notice
+}
+
+var _ ent.Mutation = (*NoticeMutation)(nil)
+
+// noticeOption allows management of the mutation configuration using functional options.
+type noticeOption func(*NoticeMutation)
+
+// newNoticeMutation creates new mutation for the Notice entity.
+func newNoticeMutation(c config, op Op, opts ...noticeOption) *NoticeMutation {
+	m := &NoticeMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeNotice,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withNoticeID sets the ID field of the mutation.
+func withNoticeID(id int) noticeOption {
+	return func(m *NoticeMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Notice
+		)
+		m.oldValue = func(ctx context.Context) (*Notice, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Notice.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withNotice sets the old Notice of the mutation.
+func withNotice(node *Notice) noticeOption {
+	return func(m *NoticeMutation) {
+		m.oldValue = func(context.Context) (*Notice, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m NoticeMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m NoticeMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *NoticeMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *NoticeMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Notice.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetMessageID sets the "message_id" field.
+func (m *NoticeMutation) SetMessageID(s string) {
+	m.message_id = &s
+}
+
+// MessageID returns the value of the "message_id" field in the mutation.
+func (m *NoticeMutation) MessageID() (r string, exists bool) {
+	v := m.message_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMessageID returns the old "message_id" field's value of the Notice entity.
+// If the Notice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeMutation) OldMessageID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMessageID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMessageID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMessageID: %w", err)
+	}
+	return oldValue.MessageID, nil
+}
+
+// ResetMessageID resets all changes to the "message_id" field.
+func (m *NoticeMutation) ResetMessageID() {
+	m.message_id = nil
+}
+
+// SetAbout sets the "about" field.
+func (m *NoticeMutation) SetAbout(s string) {
+	m.about = &s
+}
+
+// About returns the value of the "about" field in the mutation.
+func (m *NoticeMutation) About() (r string, exists bool) {
+	v := m.about
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAbout returns the old "about" field's value of the Notice entity.
+// If the Notice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeMutation) OldAbout(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAbout is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAbout requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAbout: %w", err)
+	}
+	return oldValue.About, nil
+}
+
+// ResetAbout resets all changes to the "about" field.
+func (m *NoticeMutation) ResetAbout() {
+	m.about = nil
+}
+
+// SetRecipient sets the "recipient" field.
+func (m *NoticeMutation) SetRecipient(s string) {
+	m.recipient = &s
+}
+
+// Recipient returns the value of the "recipient" field in the mutation.
+func (m *NoticeMutation) Recipient() (r string, exists bool) {
+	v := m.recipient
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRecipient returns the old "recipient" field's value of the Notice entity.
+// If the Notice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeMutation) OldRecipient(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRecipient is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRecipient requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRecipient: %w", err)
+	}
+	return oldValue.Recipient, nil
+}
+
+// ResetRecipient resets all changes to the "recipient" field.
+func (m *NoticeMutation) ResetRecipient() {
+	m.recipient = nil
+}
+
+// SetSubject sets the "subject" field.
+func (m *NoticeMutation) SetSubject(s string) {
+	m.subject = &s
+}
+
+// Subject returns the value of the "subject" field in the mutation.
+func (m *NoticeMutation) Subject() (r string, exists bool) {
+	v := m.subject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubject returns the old "subject" field's value of the Notice entity.
+// If the Notice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeMutation) OldSubject(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubject: %w", err)
+	}
+	return oldValue.Subject, nil
+}
+
+// ResetSubject resets all changes to the "subject" field.
+func (m *NoticeMutation) ResetSubject() {
+	m.subject = nil
+}
+
+// SetText sets the "text" field.
+func (m *NoticeMutation) SetText(s string) {
+	m.text = &s
+}
+
+// Text returns the value of the "text" field in the mutation.
+func (m *NoticeMutation) Text() (r string, exists bool) {
+	v := m.text
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldText returns the old "text" field's value of the Notice entity.
+// If the Notice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeMutation) OldText(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldText is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldText requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldText: %w", err)
+	}
+	return oldValue.Text, nil
+}
+
+// ResetText resets all changes to the "text" field.
+func (m *NoticeMutation) ResetText() {
+	m.text = nil
+}
+
+// SetHTML sets the "html" field.
+func (m *NoticeMutation) SetHTML(s string) {
+	m.html = &s
+}
+
+// HTML returns the value of the "html" field in the mutation.
+func (m *NoticeMutation) HTML() (r string, exists bool) {
+	v := m.html
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHTML returns the old "html" field's value of the Notice entity.
+// If the Notice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeMutation) OldHTML(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHTML is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHTML requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHTML: %w", err)
+	}
+	return oldValue.HTML, nil
+}
+
+// ResetHTML resets all changes to the "html" field.
+func (m *NoticeMutation) ResetHTML() {
+	m.html = nil
+}
+
+// SetLink sets the "link" field.
+func (m *NoticeMutation) SetLink(s string) {
+	m.link = &s
+}
+
+// Link returns the value of the "link" field in the mutation.
+func (m *NoticeMutation) Link() (r string, exists bool) {
+	v := m.link
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLink returns the old "link" field's value of the Notice entity.
+// If the Notice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeMutation) OldLink(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLink is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLink requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLink: %w", err)
+	}
+	return oldValue.Link, nil
+}
+
+// ResetLink resets all changes to the "link" field.
+func (m *NoticeMutation) ResetLink() {
+	m.link = nil
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *NoticeMutation) SetAttempts(i int) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *NoticeMutation) Attempts() (r int, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the Notice entity.
+// If the Notice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeMutation) OldAttempts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *NoticeMutation) AddAttempts(i int) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *NoticeMutation) AddedAttempts() (r int, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *NoticeMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetNextAt sets the "next_at" field.
+func (m *NoticeMutation) SetNextAt(t time.Time) {
+	m.next_at = &t
+}
+
+// NextAt returns the value of the "next_at" field in the mutation.
+func (m *NoticeMutation) NextAt() (r time.Time, exists bool) {
+	v := m.next_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNextAt returns the old "next_at" field's value of the Notice entity.
+// If the Notice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeMutation) OldNextAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNextAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNextAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNextAt: %w", err)
+	}
+	return oldValue.NextAt, nil
+}
+
+// ResetNextAt resets all changes to the "next_at" field.
+func (m *NoticeMutation) ResetNextAt() {
+	m.next_at = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *NoticeMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *NoticeMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Notice entity.
+// If the Notice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *NoticeMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the NoticeMutation builder.
+func (m *NoticeMutation) Where(ps ...predicate.Notice) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the NoticeMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *NoticeMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Notice, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *NoticeMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *NoticeMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Notice).
+func (m *NoticeMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *NoticeMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.message_id != nil {
+		fields = append(fields, notice.FieldMessageID)
+	}
+	if m.about != nil {
+		fields = append(fields, notice.FieldAbout)
+	}
+	if m.recipient != nil {
+		fields = append(fields, notice.FieldRecipient)
+	}
+	if m.subject != nil {
+		fields = append(fields, notice.FieldSubject)
+	}
+	if m.text != nil {
+		fields = append(fields, notice.FieldText)
+	}
+	if m.html != nil {
+		fields = append(fields, notice.FieldHTML)
+	}
+	if m.link != nil {
+		fields = append(fields, notice.FieldLink)
+	}
+	if m.attempts != nil {
+		fields = append(fields, notice.FieldAttempts)
+	}
+	if m.next_at != nil {
+		fields = append(fields, notice.FieldNextAt)
+	}
+	if m.created_at != nil {
+		fields = append(fields, notice.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *NoticeMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case notice.FieldMessageID:
+		return m.MessageID()
+	case notice.FieldAbout:
+		return m.About()
+	case notice.FieldRecipient:
+		return m.Recipient()
+	case notice.FieldSubject:
+		return m.Subject()
+	case notice.FieldText:
+		return m.Text()
+	case notice.FieldHTML:
+		return m.HTML()
+	case notice.FieldLink:
+		return m.Link()
+	case notice.FieldAttempts:
+		return m.Attempts()
+	case notice.FieldNextAt:
+		return m.NextAt()
+	case notice.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *NoticeMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case notice.FieldMessageID:
+		return m.OldMessageID(ctx)
+	case notice.FieldAbout:
+		return m.OldAbout(ctx)
+	case notice.FieldRecipient:
+		return m.OldRecipient(ctx)
+	case notice.FieldSubject:
+		return m.OldSubject(ctx)
+	case notice.FieldText:
+		return m.OldText(ctx)
+	case notice.FieldHTML:
+		return m.OldHTML(ctx)
+	case notice.FieldLink:
+		return m.OldLink(ctx)
+	case notice.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case notice.FieldNextAt:
+		return m.OldNextAt(ctx)
+	case notice.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Notice field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NoticeMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case notice.FieldMessageID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMessageID(v)
+		return nil
+	case notice.FieldAbout:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAbout(v)
+		return nil
+	case notice.FieldRecipient:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRecipient(v)
+		return nil
+	case notice.FieldSubject:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubject(v)
+		return nil
+	case notice.FieldText:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetText(v)
+		return nil
+	case notice.FieldHTML:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHTML(v)
+		return nil
+	case notice.FieldLink:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLink(v)
+		return nil
+	case notice.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case notice.FieldNextAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNextAt(v)
+		return nil
+	case notice.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Notice field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *NoticeMutation) AddedFields() []string {
+	var fields []string
+	if m.addattempts != nil {
+		fields = append(fields, notice.FieldAttempts)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *NoticeMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case notice.FieldAttempts:
+		return m.AddedAttempts()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NoticeMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case notice.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Notice numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *NoticeMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *NoticeMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *NoticeMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Notice nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *NoticeMutation) ResetField(name string) error {
+	switch name {
+	case notice.FieldMessageID:
+		m.ResetMessageID()
+		return nil
+	case notice.FieldAbout:
+		m.ResetAbout()
+		return nil
+	case notice.FieldRecipient:
+		m.ResetRecipient()
+		return nil
+	case notice.FieldSubject:
+		m.ResetSubject()
+		return nil
+	case notice.FieldText:
+		m.ResetText()
+		return nil
+	case notice.FieldHTML:
+		m.ResetHTML()
+		return nil
+	case notice.FieldLink:
+		m.ResetLink()
+		return nil
+	case notice.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case notice.FieldNextAt:
+		m.ResetNextAt()
+		return nil
+	case notice.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Notice field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *NoticeMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *NoticeMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *NoticeMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *NoticeMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *NoticeMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *NoticeMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *NoticeMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Notice unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *NoticeMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Notice edge %s", name)
+}
+
 // PriceChangeMutation represents an operation that mutates the PriceChange nodes in the graph.
 type PriceChangeMutation struct {
 	config
@@ -15854,7 +16720,6 @@ type SavedQueryMutation struct {
 	public         *bool
 	token_hash     *string
 	broken_reason  *string
-	notify_owner   *bool
 	created_at     *time.Time
 	updated_at     *time.Time
 	clearedFields  map[string]struct{}
@@ -16300,42 +17165,6 @@ func (m *SavedQueryMutation) ResetBrokenReason() {
 	m.broken_reason = nil
 }
 
-// SetNotifyOwner sets the "notify_owner" field.
-func (m *SavedQueryMutation) SetNotifyOwner(b bool) {
-	m.notify_owner = &b
-}
-
-// NotifyOwner returns the value of the "notify_owner" field in the mutation.
-func (m *SavedQueryMutation) NotifyOwner() (r bool, exists bool) {
-	v := m.notify_owner
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldNotifyOwner returns the old "notify_owner" field's value of the SavedQuery entity.
-// If the SavedQuery object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SavedQueryMutation) OldNotifyOwner(ctx context.Context) (v bool, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldNotifyOwner is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldNotifyOwner requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldNotifyOwner: %w", err)
-	}
-	return oldValue.NotifyOwner, nil
-}
-
-// ResetNotifyOwner resets all changes to the "notify_owner" field.
-func (m *SavedQueryMutation) ResetNotifyOwner() {
-	m.notify_owner = nil
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (m *SavedQueryMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -16469,7 +17298,7 @@ func (m *SavedQueryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SavedQueryMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 11)
 	if m.account != nil {
 		fields = append(fields, savedquery.FieldAccountID)
 	}
@@ -16496,9 +17325,6 @@ func (m *SavedQueryMutation) Fields() []string {
 	}
 	if m.broken_reason != nil {
 		fields = append(fields, savedquery.FieldBrokenReason)
-	}
-	if m.notify_owner != nil {
-		fields = append(fields, savedquery.FieldNotifyOwner)
 	}
 	if m.created_at != nil {
 		fields = append(fields, savedquery.FieldCreatedAt)
@@ -16532,8 +17358,6 @@ func (m *SavedQueryMutation) Field(name string) (ent.Value, bool) {
 		return m.TokenHash()
 	case savedquery.FieldBrokenReason:
 		return m.BrokenReason()
-	case savedquery.FieldNotifyOwner:
-		return m.NotifyOwner()
 	case savedquery.FieldCreatedAt:
 		return m.CreatedAt()
 	case savedquery.FieldUpdatedAt:
@@ -16565,8 +17389,6 @@ func (m *SavedQueryMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldTokenHash(ctx)
 	case savedquery.FieldBrokenReason:
 		return m.OldBrokenReason(ctx)
-	case savedquery.FieldNotifyOwner:
-		return m.OldNotifyOwner(ctx)
 	case savedquery.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case savedquery.FieldUpdatedAt:
@@ -16642,13 +17464,6 @@ func (m *SavedQueryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetBrokenReason(v)
-		return nil
-	case savedquery.FieldNotifyOwner:
-		v, ok := value.(bool)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetNotifyOwner(v)
 		return nil
 	case savedquery.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -16751,9 +17566,6 @@ func (m *SavedQueryMutation) ResetField(name string) error {
 		return nil
 	case savedquery.FieldBrokenReason:
 		m.ResetBrokenReason()
-		return nil
-	case savedquery.FieldNotifyOwner:
-		m.ResetNotifyOwner()
 		return nil
 	case savedquery.FieldCreatedAt:
 		m.ResetCreatedAt()

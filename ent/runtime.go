@@ -18,6 +18,7 @@ import (
 	"palmares/ent/formerhandle"
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
+	"palmares/ent/notice"
 	"palmares/ent/pricechange"
 	"palmares/ent/queryversion"
 	"palmares/ent/release"
@@ -243,29 +244,25 @@ func init() {
 	// endpoint.URLValidator is a validator for the "url" field. It is called by the builders before save.
 	endpoint.URLValidator = endpointDescURL.Validators[0].(func(string) error)
 	// endpointDescBatches is the schema descriptor for batches field.
-	endpointDescBatches := endpointFields[4].Descriptor()
+	endpointDescBatches := endpointFields[5].Descriptor()
 	// endpoint.DefaultBatches holds the default value on creation for the batches field.
 	endpoint.DefaultBatches = endpointDescBatches.Default.(bool)
 	// endpointDescSecret is the schema descriptor for secret field.
-	endpointDescSecret := endpointFields[5].Descriptor()
+	endpointDescSecret := endpointFields[6].Descriptor()
 	// endpoint.SecretValidator is a validator for the "secret" field. It is called by the builders before save.
 	endpoint.SecretValidator = endpointDescSecret.Validators[0].(func(string) error)
 	// endpointDescFormerSecret is the schema descriptor for former_secret field.
-	endpointDescFormerSecret := endpointFields[6].Descriptor()
+	endpointDescFormerSecret := endpointFields[7].Descriptor()
 	// endpoint.DefaultFormerSecret holds the default value on creation for the former_secret field.
 	endpoint.DefaultFormerSecret = endpointDescFormerSecret.Default.(string)
 	// endpointDescDisabledReason is the schema descriptor for disabled_reason field.
-	endpointDescDisabledReason := endpointFields[9].Descriptor()
+	endpointDescDisabledReason := endpointFields[10].Descriptor()
 	// endpoint.DefaultDisabledReason holds the default value on creation for the disabled_reason field.
 	endpoint.DefaultDisabledReason = endpointDescDisabledReason.Default.(string)
 	// endpointDescFailures is the schema descriptor for failures field.
-	endpointDescFailures := endpointFields[11].Descriptor()
+	endpointDescFailures := endpointFields[12].Descriptor()
 	// endpoint.DefaultFailures holds the default value on creation for the failures field.
 	endpoint.DefaultFailures = endpointDescFailures.Default.(int)
-	// endpointDescNotifyOwner is the schema descriptor for notify_owner field.
-	endpointDescNotifyOwner := endpointFields[15].Descriptor()
-	// endpoint.DefaultNotifyOwner holds the default value on creation for the notify_owner field.
-	endpoint.DefaultNotifyOwner = endpointDescNotifyOwner.Default.(bool)
 	// endpointDescLeasedBy is the schema descriptor for leased_by field.
 	endpointDescLeasedBy := endpointFields[16].Descriptor()
 	// endpoint.DefaultLeasedBy holds the default value on creation for the leased_by field.
@@ -304,6 +301,36 @@ func init() {
 	journalentryDescID := journalentryFields[0].Descriptor()
 	// journalentry.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	journalentry.IDValidator = journalentryDescID.Validators[0].(func(int) error)
+	noticeFields := schema.Notice{}.Fields()
+	_ = noticeFields
+	// noticeDescMessageID is the schema descriptor for message_id field.
+	noticeDescMessageID := noticeFields[0].Descriptor()
+	// notice.MessageIDValidator is a validator for the "message_id" field. It is called by the builders before save.
+	notice.MessageIDValidator = noticeDescMessageID.Validators[0].(func(string) error)
+	// noticeDescAbout is the schema descriptor for about field.
+	noticeDescAbout := noticeFields[1].Descriptor()
+	// notice.DefaultAbout holds the default value on creation for the about field.
+	notice.DefaultAbout = noticeDescAbout.Default.(string)
+	// noticeDescRecipient is the schema descriptor for recipient field.
+	noticeDescRecipient := noticeFields[2].Descriptor()
+	// notice.RecipientValidator is a validator for the "recipient" field. It is called by the builders before save.
+	notice.RecipientValidator = noticeDescRecipient.Validators[0].(func(string) error)
+	// noticeDescLink is the schema descriptor for link field.
+	noticeDescLink := noticeFields[6].Descriptor()
+	// notice.DefaultLink holds the default value on creation for the link field.
+	notice.DefaultLink = noticeDescLink.Default.(string)
+	// noticeDescAttempts is the schema descriptor for attempts field.
+	noticeDescAttempts := noticeFields[7].Descriptor()
+	// notice.DefaultAttempts holds the default value on creation for the attempts field.
+	notice.DefaultAttempts = noticeDescAttempts.Default.(int)
+	// noticeDescNextAt is the schema descriptor for next_at field.
+	noticeDescNextAt := noticeFields[8].Descriptor()
+	// notice.DefaultNextAt holds the default value on creation for the next_at field.
+	notice.DefaultNextAt = noticeDescNextAt.Default.(func() time.Time)
+	// noticeDescCreatedAt is the schema descriptor for created_at field.
+	noticeDescCreatedAt := noticeFields[9].Descriptor()
+	// notice.DefaultCreatedAt holds the default value on creation for the created_at field.
+	notice.DefaultCreatedAt = noticeDescCreatedAt.Default.(func() time.Time)
 	pricechangeFields := schema.PriceChange{}.Fields()
 	_ = pricechangeFields
 	// pricechangeDescSinceRelease is the schema descriptor for since_release field.
@@ -364,16 +391,12 @@ func init() {
 	savedqueryDescBrokenReason := savedqueryFields[8].Descriptor()
 	// savedquery.DefaultBrokenReason holds the default value on creation for the broken_reason field.
 	savedquery.DefaultBrokenReason = savedqueryDescBrokenReason.Default.(string)
-	// savedqueryDescNotifyOwner is the schema descriptor for notify_owner field.
-	savedqueryDescNotifyOwner := savedqueryFields[9].Descriptor()
-	// savedquery.DefaultNotifyOwner holds the default value on creation for the notify_owner field.
-	savedquery.DefaultNotifyOwner = savedqueryDescNotifyOwner.Default.(bool)
 	// savedqueryDescCreatedAt is the schema descriptor for created_at field.
-	savedqueryDescCreatedAt := savedqueryFields[10].Descriptor()
+	savedqueryDescCreatedAt := savedqueryFields[9].Descriptor()
 	// savedquery.DefaultCreatedAt holds the default value on creation for the created_at field.
 	savedquery.DefaultCreatedAt = savedqueryDescCreatedAt.Default.(func() time.Time)
 	// savedqueryDescUpdatedAt is the schema descriptor for updated_at field.
-	savedqueryDescUpdatedAt := savedqueryFields[11].Descriptor()
+	savedqueryDescUpdatedAt := savedqueryFields[10].Descriptor()
 	// savedquery.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	savedquery.DefaultUpdatedAt = savedqueryDescUpdatedAt.Default.(func() time.Time)
 	secretFields := schema.Secret{}.Fields()

@@ -36,8 +36,6 @@ type SavedQuery struct {
 	TokenHash *string `json:"-"`
 	// Why the text is not valid in the current version of the program; empty if it is.
 	BrokenReason string `json:"broken_reason,omitempty"`
-	// The email about it is pending.
-	NotifyOwner bool `json:"notify_owner,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -73,7 +71,7 @@ func (*SavedQuery) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case savedquery.FieldPublic, savedquery.FieldNotifyOwner:
+		case savedquery.FieldPublic:
 			values[i] = new(sql.NullBool)
 		case savedquery.FieldID, savedquery.FieldAccountID:
 			values[i] = new(sql.NullInt64)
@@ -157,12 +155,6 @@ func (_m *SavedQuery) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.BrokenReason = value.String
 			}
-		case savedquery.FieldNotifyOwner:
-			if value, ok := values[i].(*sql.NullBool); !ok {
-				return fmt.Errorf("unexpected type %T for field notify_owner", values[i])
-			} else if value.Valid {
-				_m.NotifyOwner = value.Bool
-			}
 		case savedquery.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -241,9 +233,6 @@ func (_m *SavedQuery) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("broken_reason=")
 	builder.WriteString(_m.BrokenReason)
-	builder.WriteString(", ")
-	builder.WriteString("notify_owner=")
-	builder.WriteString(fmt.Sprintf("%v", _m.NotifyOwner))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

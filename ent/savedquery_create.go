@@ -117,20 +117,6 @@ func (_c *SavedQueryCreate) SetNillableBrokenReason(v *string) *SavedQueryCreate
 	return _c
 }
 
-// SetNotifyOwner sets the "notify_owner" field.
-func (_c *SavedQueryCreate) SetNotifyOwner(v bool) *SavedQueryCreate {
-	_c.mutation.SetNotifyOwner(v)
-	return _c
-}
-
-// SetNillableNotifyOwner sets the "notify_owner" field if the given value is not nil.
-func (_c *SavedQueryCreate) SetNillableNotifyOwner(v *bool) *SavedQueryCreate {
-	if v != nil {
-		_c.SetNotifyOwner(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *SavedQueryCreate) SetCreatedAt(v time.Time) *SavedQueryCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -215,10 +201,6 @@ func (_c *SavedQueryCreate) defaults() {
 		v := savedquery.DefaultBrokenReason
 		_c.mutation.SetBrokenReason(v)
 	}
-	if _, ok := _c.mutation.NotifyOwner(); !ok {
-		v := savedquery.DefaultNotifyOwner
-		_c.mutation.SetNotifyOwner(v)
-	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := savedquery.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -264,9 +246,6 @@ func (_c *SavedQueryCreate) check() error {
 	}
 	if _, ok := _c.mutation.BrokenReason(); !ok {
 		return &ValidationError{Name: "broken_reason", err: errors.New(`ent: missing required field "SavedQuery.broken_reason"`)}
-	}
-	if _, ok := _c.mutation.NotifyOwner(); !ok {
-		return &ValidationError{Name: "notify_owner", err: errors.New(`ent: missing required field "SavedQuery.notify_owner"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "SavedQuery.created_at"`)}
@@ -335,10 +314,6 @@ func (_c *SavedQueryCreate) createSpec() (*SavedQuery, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.BrokenReason(); ok {
 		_spec.SetField(savedquery.FieldBrokenReason, field.TypeString, value)
 		_node.BrokenReason = value
-	}
-	if value, ok := _c.mutation.NotifyOwner(); ok {
-		_spec.SetField(savedquery.FieldNotifyOwner, field.TypeBool, value)
-		_node.NotifyOwner = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(savedquery.FieldCreatedAt, field.TypeTime, value)

@@ -132,20 +132,6 @@ func (_u *SavedQueryUpdate) SetNillableBrokenReason(v *string) *SavedQueryUpdate
 	return _u
 }
 
-// SetNotifyOwner sets the "notify_owner" field.
-func (_u *SavedQueryUpdate) SetNotifyOwner(v bool) *SavedQueryUpdate {
-	_u.mutation.SetNotifyOwner(v)
-	return _u
-}
-
-// SetNillableNotifyOwner sets the "notify_owner" field if the given value is not nil.
-func (_u *SavedQueryUpdate) SetNillableNotifyOwner(v *bool) *SavedQueryUpdate {
-	if v != nil {
-		_u.SetNotifyOwner(*v)
-	}
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *SavedQueryUpdate) SetUpdatedAt(v time.Time) *SavedQueryUpdate {
 	_u.mutation.SetUpdatedAt(v)
@@ -240,9 +226,6 @@ func (_u *SavedQueryUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	}
 	if value, ok := _u.mutation.BrokenReason(); ok {
 		_spec.SetField(savedquery.FieldBrokenReason, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.NotifyOwner(); ok {
-		_spec.SetField(savedquery.FieldNotifyOwner, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(savedquery.FieldUpdatedAt, field.TypeTime, value)
@@ -371,20 +354,6 @@ func (_u *SavedQueryUpdateOne) SetNillableBrokenReason(v *string) *SavedQueryUpd
 	return _u
 }
 
-// SetNotifyOwner sets the "notify_owner" field.
-func (_u *SavedQueryUpdateOne) SetNotifyOwner(v bool) *SavedQueryUpdateOne {
-	_u.mutation.SetNotifyOwner(v)
-	return _u
-}
-
-// SetNillableNotifyOwner sets the "notify_owner" field if the given value is not nil.
-func (_u *SavedQueryUpdateOne) SetNillableNotifyOwner(v *bool) *SavedQueryUpdateOne {
-	if v != nil {
-		_u.SetNotifyOwner(*v)
-	}
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *SavedQueryUpdateOne) SetUpdatedAt(v time.Time) *SavedQueryUpdateOne {
 	_u.mutation.SetUpdatedAt(v)
@@ -509,9 +478,6 @@ func (_u *SavedQueryUpdateOne) sqlSave(ctx context.Context) (_node *SavedQuery, 
 	}
 	if value, ok := _u.mutation.BrokenReason(); ok {
 		_spec.SetField(savedquery.FieldBrokenReason, field.TypeString, value)
-	}
-	if value, ok := _u.mutation.NotifyOwner(); ok {
-		_spec.SetField(savedquery.FieldNotifyOwner, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(savedquery.FieldUpdatedAt, field.TypeTime, value)

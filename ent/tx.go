@@ -48,6 +48,8 @@ type Tx struct {
 	KeyUsage *KeyUsageClient
 	// Minute is the client for interacting with the Minute builders.
 	Minute *MinuteClient
+	// Notice is the client for interacting with the Notice builders.
+	Notice *NoticeClient
 	// PriceChange is the client for interacting with the PriceChange builders.
 	PriceChange *PriceChangeClient
 	// QueryVersion is the client for interacting with the QueryVersion builders.
@@ -214,6 +216,7 @@ func (tx *Tx) init() {
 	tx.JournalEntry = NewJournalEntryClient(tx.config)
 	tx.KeyUsage = NewKeyUsageClient(tx.config)
 	tx.Minute = NewMinuteClient(tx.config)
+	tx.Notice = NewNoticeClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)
 	tx.QueryVersion = NewQueryVersionClient(tx.config)
 	tx.Release = NewReleaseClient(tx.config)

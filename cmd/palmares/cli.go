@@ -20,6 +20,7 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 	"palmares/internal/server"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
@@ -133,12 +134,13 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term co
 		cfg.Mailer,
 		cfg.Billing,
 		cfg.Webhooks,
-		func(db *store.Store, mailer *mail.Mailer) (*saved.Queries, error) {
+		func(db *store.Store, mailer *mail.Mailer) *outbox.Outbox { return outbox.New(db, mailer, cfg.Log) },
+		func(db *store.Store) (*saved.Queries, error) {
 			resolved, err := cfg.Resolved()
 			if err != nil {
 				return nil, err
 			}
-			return server.Queries(ctx, resolved, db, mailer)
+			return server.Queries(ctx, resolved, db)
 		},
 		func() (commands.Readme, error) { return editorsGuide(cfg) },
 	} {

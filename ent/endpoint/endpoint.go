@@ -23,6 +23,8 @@ const (
 	FieldTypes = "types"
 	// FieldCategories holds the string denoting the categories field in the database.
 	FieldCategories = "categories"
+	// FieldTools holds the string denoting the tools field in the database.
+	FieldTools = "tools"
 	// FieldBatches holds the string denoting the batches field in the database.
 	FieldBatches = "batches"
 	// FieldSecret holds the string denoting the secret field in the database.
@@ -45,8 +47,6 @@ const (
 	FieldDeliveredAt = "delivered_at"
 	// FieldNotBefore holds the string denoting the not_before field in the database.
 	FieldNotBefore = "not_before"
-	// FieldNotifyOwner holds the string denoting the notify_owner field in the database.
-	FieldNotifyOwner = "notify_owner"
 	// FieldLeasedBy holds the string denoting the leased_by field in the database.
 	FieldLeasedBy = "leased_by"
 	// FieldLeasedUntil holds the string denoting the leased_until field in the database.
@@ -82,6 +82,7 @@ var Columns = []string{
 	FieldURL,
 	FieldTypes,
 	FieldCategories,
+	FieldTools,
 	FieldBatches,
 	FieldSecret,
 	FieldFormerSecret,
@@ -93,7 +94,6 @@ var Columns = []string{
 	FieldFailingSince,
 	FieldDeliveredAt,
 	FieldNotBefore,
-	FieldNotifyOwner,
 	FieldLeasedBy,
 	FieldLeasedUntil,
 	FieldCreatedAt,
@@ -122,8 +122,6 @@ var (
 	DefaultDisabledReason string
 	// DefaultFailures holds the default value on creation for the "failures" field.
 	DefaultFailures int
-	// DefaultNotifyOwner holds the default value on creation for the "notify_owner" field.
-	DefaultNotifyOwner bool
 	// DefaultLeasedBy holds the default value on creation for the "leased_by" field.
 	DefaultLeasedBy string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
@@ -228,11 +226,6 @@ func ByDeliveredAt(opts ...sql.OrderTermOption) OrderOption {
 // ByNotBefore orders the results by the not_before field.
 func ByNotBefore(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldNotBefore, opts...).ToFunc()
-}
-
-// ByNotifyOwner orders the results by the notify_owner field.
-func ByNotifyOwner(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldNotifyOwner, opts...).ToFunc()
 }
 
 // ByLeasedBy orders the results by the leased_by field.

@@ -115,11 +115,6 @@ func NotBefore(v time.Time) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldEQ(FieldNotBefore, v))
 }
 
-// NotifyOwner applies equality check predicate on the "notify_owner" field. It's identical to NotifyOwnerEQ.
-func NotifyOwner(v bool) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldEQ(FieldNotifyOwner, v))
-}
-
 // LeasedBy applies equality check predicate on the "leased_by" field. It's identical to LeasedByEQ.
 func LeasedBy(v string) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldEQ(FieldLeasedBy, v))
@@ -723,16 +718,6 @@ func NotBeforeIsNil() predicate.Endpoint {
 // NotBeforeNotNil applies the NotNil predicate on the "not_before" field.
 func NotBeforeNotNil() predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldNotNull(FieldNotBefore))
-}
-
-// NotifyOwnerEQ applies the EQ predicate on the "notify_owner" field.
-func NotifyOwnerEQ(v bool) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldEQ(FieldNotifyOwner, v))
-}
-
-// NotifyOwnerNEQ applies the NEQ predicate on the "notify_owner" field.
-func NotifyOwnerNEQ(v bool) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldNEQ(FieldNotifyOwner, v))
 }
 
 // LeasedByEQ applies the EQ predicate on the "leased_by" field.

@@ -386,6 +386,7 @@ var (
 		{Name: "url", Type: field.TypeString},
 		{Name: "types", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "categories", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tools", Type: field.TypeJSON, Default: "[]", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "batches", Type: field.TypeBool, Default: false},
 		{Name: "secret", Type: field.TypeString},
 		{Name: "former_secret", Type: field.TypeString, Default: ""},
@@ -397,7 +398,6 @@ var (
 		{Name: "failing_since", Type: field.TypeTime, Nullable: true},
 		{Name: "delivered_at", Type: field.TypeTime, Nullable: true},
 		{Name: "not_before", Type: field.TypeTime, Nullable: true},
-		{Name: "notify_owner", Type: field.TypeBool, Default: false},
 		{Name: "leased_by", Type: field.TypeString, Default: ""},
 		{Name: "leased_until", Type: field.TypeTime, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
@@ -425,7 +425,7 @@ var (
 			{
 				Name:    "endpoint_state_position",
 				Unique:  false,
-				Columns: []*schema.Column{EndpointsColumns[8], EndpointsColumns[10]},
+				Columns: []*schema.Column{EndpointsColumns[9], EndpointsColumns[11]},
 			},
 		},
 	}
@@ -542,6 +542,33 @@ var (
 		Columns:    MinutesColumns,
 		PrimaryKey: []*schema.Column{MinutesColumns[0]},
 	}
+	// NoticesColumns holds the columns for the "notices" table.
+	NoticesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "message_id", Type: field.TypeString},
+		{Name: "about", Type: field.TypeString, Default: ""},
+		{Name: "recipient", Type: field.TypeString},
+		{Name: "subject", Type: field.TypeString},
+		{Name: "text", Type: field.TypeString, Size: 2147483647},
+		{Name: "html", Type: field.TypeString, Size: 2147483647},
+		{Name: "link", Type: field.TypeString, Default: ""},
+		{Name: "attempts", Type: field.TypeInt, Default: 0},
+		{Name: "next_at", Type: field.TypeTime},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// NoticesTable holds the schema information for the "notices" table.
+	NoticesTable = &schema.Table{
+		Name:       "notices",
+		Columns:    NoticesColumns,
+		PrimaryKey: []*schema.Column{NoticesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "notice_next_at",
+				Unique:  false,
+				Columns: []*schema.Column{NoticesColumns[9]},
+			},
+		},
+	}
 	// PriceChangesColumns holds the columns for the "price_changes" table.
 	PriceChangesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
@@ -639,7 +666,6 @@ var (
 		{Name: "public", Type: field.TypeBool},
 		{Name: "token_hash", Type: field.TypeString, Unique: true, Nullable: true},
 		{Name: "broken_reason", Type: field.TypeString, Default: ""},
-		{Name: "notify_owner", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "updated_at", Type: field.TypeTime},
 		{Name: "account_id", Type: field.TypeInt},
@@ -652,7 +678,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "saved_queries_accounts_saved_queries",
-				Columns:    []*schema.Column{SavedQueriesColumns[12]},
+				Columns:    []*schema.Column{SavedQueriesColumns[11]},
 				RefColumns: []*schema.Column{AccountsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -661,15 +687,7 @@ var (
 			{
 				Name:    "savedquery_account_id_name",
 				Unique:  true,
-				Columns: []*schema.Column{SavedQueriesColumns[12], SavedQueriesColumns[1]},
-			},
-			{
-				Name:    "savedquery_notify_owner",
-				Unique:  false,
-				Columns: []*schema.Column{SavedQueriesColumns[9]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "notify_owner",
-				},
+				Columns: []*schema.Column{SavedQueriesColumns[11], SavedQueriesColumns[1]},
 			},
 		},
 	}
@@ -844,6 +862,7 @@ var (
 		JournalEntriesTable,
 		KeyUsagesTable,
 		MinutesTable,
+		NoticesTable,
 		PriceChangesTable,
 		QueryVersionsTable,
 		ReleasesTable,

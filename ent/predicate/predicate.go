@@ -57,6 +57,9 @@ type KeyUsage func(*sql.Selector)
 // Minute is the predicate function for minute builders.
 type Minute func(*sql.Selector)
 
+// Notice is the predicate function for notice builders.
+type Notice func(*sql.Selector)
+
 // PriceChange is the predicate function for pricechange builders.
 type PriceChange func(*sql.Selector)
 

@@ -32,8 +32,6 @@ const (
 	FieldTokenHash = "token_hash"
 	// FieldBrokenReason holds the string denoting the broken_reason field in the database.
 	FieldBrokenReason = "broken_reason"
-	// FieldNotifyOwner holds the string denoting the notify_owner field in the database.
-	FieldNotifyOwner = "notify_owner"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -63,7 +61,6 @@ var Columns = []string{
 	FieldPublic,
 	FieldTokenHash,
 	FieldBrokenReason,
-	FieldNotifyOwner,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }
@@ -91,8 +88,6 @@ var (
 	DefaultChart string
 	// DefaultBrokenReason holds the default value on creation for the "broken_reason" field.
 	DefaultBrokenReason string
-	// DefaultNotifyOwner holds the default value on creation for the "notify_owner" field.
-	DefaultNotifyOwner bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 	// DefaultUpdatedAt holds the default value on creation for the "updated_at" field.
@@ -150,11 +145,6 @@ func ByTokenHash(opts ...sql.OrderTermOption) OrderOption {
 // ByBrokenReason orders the results by the broken_reason field.
 func ByBrokenReason(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldBrokenReason, opts...).ToFunc()
-}
-
-// ByNotifyOwner orders the results by the notify_owner field.
-func ByNotifyOwner(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldNotifyOwner, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

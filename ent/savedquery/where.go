@@ -100,11 +100,6 @@ func BrokenReason(v string) predicate.SavedQuery {
 	return predicate.SavedQuery(sql.FieldEQ(FieldBrokenReason, v))
 }
 
-// NotifyOwner applies equality check predicate on the "notify_owner" field. It's identical to NotifyOwnerEQ.
-func NotifyOwner(v bool) predicate.SavedQuery {
-	return predicate.SavedQuery(sql.FieldEQ(FieldNotifyOwner, v))
-}
-
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.SavedQuery {
 	return predicate.SavedQuery(sql.FieldEQ(FieldCreatedAt, v))
@@ -608,16 +603,6 @@ func BrokenReasonEqualFold(v string) predicate.SavedQuery {
 // BrokenReasonContainsFold applies the ContainsFold predicate on the "broken_reason" field.
 func BrokenReasonContainsFold(v string) predicate.SavedQuery {
 	return predicate.SavedQuery(sql.FieldContainsFold(FieldBrokenReason, v))
-}
-
-// NotifyOwnerEQ applies the EQ predicate on the "notify_owner" field.
-func NotifyOwnerEQ(v bool) predicate.SavedQuery {
-	return predicate.SavedQuery(sql.FieldEQ(FieldNotifyOwner, v))
-}
-
-// NotifyOwnerNEQ applies the NEQ predicate on the "notify_owner" field.
-func NotifyOwnerNEQ(v bool) predicate.SavedQuery {
-	return predicate.SavedQuery(sql.FieldNEQ(FieldNotifyOwner, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -27,7 +27,6 @@ func (SavedQuery) Fields() []ent.Field {
 			Comment("SHA-256 of the token that gives access without a key, in hexadecimal; null if there is none."),
 		field.String("broken_reason").Default("").
 			Comment("Why the text is not valid in the current version of the program; empty if it is."),
-		field.Bool("notify_owner").Default(false).Comment("The email about it is pending."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.Time("updated_at").Default(time.Now),
 	}
@@ -38,10 +37,7 @@ func (SavedQuery) Edges() []ent.Edge {
 }
 
 func (SavedQuery) Indexes() []ent.Index {
-	return []ent.Index{
-		index.Fields("account_id", "name").Unique(),
-		index.Fields("notify_owner").Annotations(entsql.IndexWhere("notify_owner")),
-	}
+	return []ent.Index{index.Fields("account_id", "name").Unique()}
 }
 
 // QueryVersion is a text that an account saved. It is retained when its saved

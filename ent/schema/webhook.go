@@ -22,7 +22,8 @@ func (Endpoint) Fields() []ent.Field {
 		field.Int("account_id").Immutable(),
 		field.String("url").NotEmpty(),
 		field.JSON("types", []string{}).SchemaType(asText).Comment("Event types to send; all if empty."),
-		field.JSON("categories", []string{}).SchemaType(asText).Comment("Slugs of categories to send events about, and of tools as tools/<slug>; all if empty."),
+		field.JSON("categories", []string{}).SchemaType(asText).Comment("Slugs of categories to send events about; all if there are no tools either."),
+		field.JSON("tools", []string{}).SchemaType(asText).Annotations(entsql.Default("[]")).Comment("Slugs of tools to send events about."),
 		field.Bool("batches").Default(false).Comment("Send several events in one request."),
 		field.String("secret").NotEmpty().Sensitive().
 			Comment("Key that signs events. Signing requires the key itself, so it cannot be stored as a hash."),
@@ -35,7 +36,6 @@ func (Endpoint) Fields() []ent.Field {
 		field.Time("failing_since").Optional().Nillable(),
 		field.Time("delivered_at").Optional().Nillable().Comment("Time of the last successful attempt."),
 		field.Time("not_before").Optional().Nillable().Comment("Earliest time of the next attempt, as requested by the receiver."),
-		field.Bool("notify_owner").Default(false).Comment("The email about the disabled endpoint is pending."),
 		field.String("leased_by").Default("").Comment("Server that is delivering to the endpoint; empty if none."),
 		field.Time("leased_until").Optional().Comment("When other servers may take over."),
 		field.Time("created_at").Default(time.Now).Immutable(),

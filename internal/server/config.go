@@ -200,16 +200,16 @@ func (c Config) Mailer() (*mail.Mailer, error) {
 }
 
 // Billing returns what keeps plans in line with subscriptions.
-func (c Config) Billing(db *store.Store, mailer *mail.Mailer) *billing.Billing {
+func (c Config) Billing(db *store.Store) *billing.Billing {
 	return billing.New(billing.Config{
 		SecretKey: c.Stripe.SecretKey, WebhookSecret: c.Stripe.WebhookSecret, APIBase: c.Stripe.APIBase,
-		PublicURL: c.PublicURL, ServiceName: c.ServiceName, Store: db, Mail: mailer, Log: c.Log,
+		PublicURL: c.PublicURL, ServiceName: c.ServiceName, Store: db, Log: c.Log,
 	})
 }
 
 // Webhooks returns what delivers events.
-func (c Config) Webhooks(db *store.Store, mailer *mail.Mailer) *webhook.Webhooks {
+func (c Config) Webhooks(db *store.Store) *webhook.Webhooks {
 	return webhook.New(webhook.Config{
-		PublicURL: c.PublicURL, ServiceName: c.ServiceName, Store: db, Mail: mailer, Log: c.Log, Loopback: c.reachesLoopback(),
+		PublicURL: c.PublicURL, ServiceName: c.ServiceName, Store: db, Log: c.Log, Loopback: c.reachesLoopback(),
 	})
 }

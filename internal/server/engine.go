@@ -20,7 +20,6 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
-	"palmares/internal/notify/mail"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
@@ -189,10 +188,10 @@ func ServeAgent(ctx context.Context, cfg Config, db *store.Store, in io.ReadClos
 
 // Queries returns the saved queries of a database. They run as on a server with the same
 // settings.
-func Queries(ctx context.Context, cfg Config, db *store.Store, mailer *mail.Mailer) (*saved.Queries, error) {
+func Queries(ctx context.Context, cfg Config, db *store.Store) (*saved.Queries, error) {
 	e, err := newEngine(ctx, cfg, db, nil, hooks{})
 	if err != nil {
 		return nil, err
 	}
-	return saved.New(saved.Config{Service: cfg.REST(), Store: db, Executor: e.executor, Cache: e.cache, Mail: mailer, Log: cfg.Log})
+	return saved.New(saved.Config{Service: cfg.REST(), Store: db, Executor: e.executor, Cache: e.cache, Log: cfg.Log})
 }

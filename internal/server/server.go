@@ -30,9 +30,10 @@ import (
 	"palmares/internal/core/edge"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
-	"palmares/internal/notify/atom"
 	"palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 	"palmares/internal/notify/webhook"
+	"palmares/internal/transport/feeds"
 	filedownloads "palmares/internal/transport/files"
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/saved"
@@ -179,7 +180,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	payments, webhooks := cfg.Billing(db, mailer), cfg.Webhooks(db, mailer)
+	payments, webhooks := cfg.Billing(db), cfg.Webhooks(db)
 	var connect *oauth.Server
 	if cfg.OAuthDisabled() == "" {
 		connect, err = oauth.New(ctx, oauth.Config{
@@ -198,7 +199,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	graphQL := graphql.NewHandler(engine.executor, engine.cache, access.streams())
 	saved, err := saved.New(saved.Config{
-		Service: cfg.REST(), Store: db, Executor: engine.executor, Cache: engine.cache, Mail: mailer, Log: cfg.Log, BuiltIn: panels(),
+		Service: cfg.REST(), Store: db, Executor: engine.executor, Cache: engine.cache, Log: cfg.Log, BuiltIn: panels(),
 	})
 	if err != nil {
 		return nil, err
@@ -261,7 +262,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	mounts := newRoutes(table(handlers{
 		rest: api, graphql: graphQL, mcp: agents, saved: &queries.Pages{Service: service, Queries: saved, Visitors: visitors, Log: cfg.Log},
 		files: downloads, fileList: &filelist.Page{Service: service, Files: downloads, Log: cfg.Log},
-		feeds: atom.New(atom.Config{
+		feeds: feeds.New(feeds.Config{
 			Store: db, Cache: engine.cache, PublicURL: cfg.PublicURL, ServiceName: cfg.ServiceName, Credit: cfg.Credit(), Log: cfg.Log,
 			Visitors: visitors,
 			Release: func(ctx context.Context, number int) (*release.Release, error) {
@@ -289,7 +290,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context){
 		func(ctx context.Context) { s.engine.executor.Follow(ctx, s.publish) },
-		s.access.run, s.recorder.Run, s.mail.Run, s.billing.Run, s.webhooks.Run, s.saved.Run, s.purger.Run,
+		s.access.run, s.recorder.Run, s.mail.Run, outbox.New(s.store, s.mail, s.cfg.Log).Run, s.billing.Run, s.webhooks.Run, s.saved.Run, s.purger.Run,
 		(&cleanup{s.store, s.webhooks, s.cfg.Log}).run,
 	} {
 		running.Go(func() { run(background) })

@@ -14,8 +14,8 @@ import (
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/schema"
-	"palmares/internal/notify/atom"
 	"palmares/internal/ops/metrics"
+	"palmares/internal/transport/feeds"
 	"palmares/internal/transport/files"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
@@ -131,7 +131,7 @@ const (
 // response within 10 seconds, even if the database hangs.
 const pageDeadline = 8 * time.Second
 
-const changesFeed = atom.Path + "changes.atom"
+const changesFeed = feeds.Path + "changes.atom"
 
 // handlers are what the table refers to.
 type handlers struct {
@@ -184,8 +184,8 @@ func table(h handlers) []mount {
 		{withMarkdown(queries.GalleryPath), h.saved, catalogPage.with(func(p *policy) { p.cached = notCached }), listing{sitemap: []string{queries.GalleryPath}}},
 
 		// Feeds and schemas.
-		{[]string{atom.Path}, h.feeds, feed, listing{first: changesFeed, banner: "Atom feed of changes", suggested: []string{changesFeed}}},
-		{[]string{atom.ToolPath, atom.CategoryPath}, h.feeds, feed.with(func(p *policy) { p.localized = true }), listing{}},
+		{[]string{feeds.Path}, h.feeds, feed, listing{first: changesFeed, banner: "Atom feed of changes", suggested: []string{changesFeed}}},
+		{[]string{feeds.ToolPath, feeds.CategoryPath}, h.feeds, feed.with(func(p *policy) { p.localized = true }), listing{}},
 		{[]string{status.FeedPath}, http.HandlerFunc(h.status.ServeFeed), document.with(func(p *policy) { p.cached = notCached }), listing{}},
 		{[]string{guide.FeedPath}, h.guides, document, listing{}},
 		{[]string{journal.SchemasPath}, h.eventSchemas, document, listing{}},

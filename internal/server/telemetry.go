@@ -118,7 +118,6 @@ func (s *Server) addMetrics(m *metrics.Metrics) {
 	const emails = "Emails by outcome: sent (accepted by the mail server) or given_up."
 	m.AddCounter("palmares_emails_total", emails, read(mail.Sent.Load), "outcome", "sent")
 	m.AddCounter("palmares_emails_total", emails, read(mail.Failed.Load), "outcome", "given_up")
-	m.AddGauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Pending))
 
 	if purger := s.purger; purger != nil {
 		const purges = "Requests to purge the edge: accepted, or given_up after a minute."
@@ -197,6 +196,7 @@ type samples struct {
 	availabilityAt time.Time
 	up             bool
 	backlog        webhook.Backlog
+	notices        int // emails in the outbox
 	availability   float64 // NaN if unknown
 }
 
@@ -214,6 +214,7 @@ func (s *samples) addTo(m *metrics.Metrics) {
 		gauge("palmares_webhook_endpoints", "Webhook endpoints by state, across all servers.",
 			read(func() int { return s.backlog.Endpoints[state] }), "state", state)
 	}
+	gauge("palmares_mail_waiting", "Emails that are queued on this server, or stored by any.", read(func() int { return s.mail.Pending() + s.notices }))
 	gauge("palmares_webhook_planned", "Webhook deliveries that will be retried, across all servers.", read(func() int { return s.backlog.Retries }))
 	gauge("palmares_webhook_oldest_waiting_seconds", "How long the oldest pending webhook delivery has been overdue; 0 if none is.",
 		func() float64 { return s.backlog.OldestDue.Seconds() })
@@ -236,6 +237,9 @@ func (s *samples) refresh() {
 	s.at, s.up = time.Now(), err == nil
 	if !s.up {
 		return
+	}
+	if notices, err := s.store.Read.Notice.Query().Count(ctx); err == nil {
+		s.notices = notices
 	}
 	if backlog, err := s.webhooks.Backlog(ctx); err != nil {
 		s.cfg.Log.Warn("counting pending webhook deliveries failed", "cause", err)

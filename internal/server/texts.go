@@ -16,7 +16,7 @@ import (
 	"palmares/internal/account/billing"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
-	"palmares/internal/notify/atom"
+	"palmares/internal/transport/feeds"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
 	"palmares/internal/web/guide"
@@ -120,10 +120,10 @@ func textSections(api *rest.Handler) []apidocs.Section {
 			{Name: "Explorer", Path: apidocs.ExplorerPath, Note: "An editor to try queries in the browser."},
 		}},
 		{Title: "Feeds", Links: []apidocs.Link{
-			{Name: "Changes", Path: atom.Path + "changes.atom", Note: "All changes to the catalog, as Atom."},
-			{Name: "Prices", Path: atom.Path + "prices.atom", Note: "Price changes, as Atom."},
-			{Name: "Retired tools", Path: atom.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
-			{Name: "Changelog", Path: atom.Path + "changelog.atom", Note: "Changes to the API, as Atom; as Markdown at /changelog.md."},
+			{Name: "Changes", Path: feeds.Path + "changes.atom", Note: "All changes to the catalog, as Atom."},
+			{Name: "Prices", Path: feeds.Path + "prices.atom", Note: "Price changes, as Atom."},
+			{Name: "Retired tools", Path: feeds.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
+			{Name: "Changelog", Path: feeds.Path + "changelog.atom", Note: "Changes to the API, as Atom; as Markdown at /changelog.md."},
 			{Name: "Incidents", Path: status.FeedPath, Note: "Service incidents, as Atom. The status page is at " + status.Path + "."},
 		}},
 		{Title: "Events", Links: eventLinks},

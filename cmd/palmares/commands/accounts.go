@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"palmares/auth"
@@ -14,6 +13,7 @@ import (
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 )
 
 // Accounts groups the commands about accounts.
@@ -113,7 +113,8 @@ type accountsDelete struct {
 }
 
 func (c *accountsDelete) Run(
-	ctx context.Context, accounts *auth.Accounts, billing *billing.Billing, mailer *mail.Mailer, account *ent.Account, term Terminal,
+	ctx context.Context, accounts *auth.Accounts, billing *billing.Billing, mailer *mail.Mailer, notices *outbox.Outbox, account *ent.Account,
+	term Terminal,
 ) error {
 	if !c.Yes {
 		prompt := fmt.Sprintf("The account %s, its keys, queries and webhooks will be deleted, and its subscription canceled. This cannot be undone.\nType yes to continue: ", account.Email)
@@ -124,17 +125,20 @@ func (c *accountsDelete) Run(
 	if err := billing.Cancel(ctx, account); err != nil {
 		return err
 	}
-	if err := accounts.Delete(ctx, account); err != nil {
+	err := accounts.Delete(ctx, account, func(tx *ent.Tx) error {
+		if mailer.LogsOnly() {
+			return nil
+		}
+		return outbox.Add(ctx, tx, "", mail.AccountDeleted(lang.Language(account.Language), account.Email, billing.ServiceName))
+	})
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(term.Out, "%s was deleted. All servers reject its keys within 2 seconds.\n", account.Email)
 	if mailer.LogsOnly() {
 		return nil
 	}
-	if err := mailer.Send(ctx, mail.AccountDeleted(lang.Language(account.Language), account.Email, billing.ServiceName)); err != nil {
-		return fmt.Errorf("the account was deleted, but the email about it was not sent: %w", err)
-	}
-	return nil
+	return notices.Send(ctx)
 }
 
 // Keys groups the commands about API keys.
@@ -222,19 +226,18 @@ func createdOrExists(created bool) string {
 
 type billingSync struct{}
 
-// Run syncs all subscriptions, and sends the emails about them before it
-// returns.
-func (billingSync) Run(ctx context.Context, b *billing.Billing, mailer *mail.Mailer, term Terminal) error {
-	mailing, stop := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { mailer.Run(mailing) })
-	defer running.Wait()
-	defer stop()
-	return b.SyncAll(ctx, func(row *ent.Customer) {
+// Run syncs all subscriptions, and sends the emails about them before it returns. Without
+// a mail server, they are left to a server that may have one.
+func (billingSync) Run(ctx context.Context, b *billing.Billing, mailer *mail.Mailer, notices *outbox.Outbox, term Terminal) error {
+	err := b.SyncAll(ctx, func(row *ent.Customer) {
 		owner := "(deleted account)"
 		if row.Edges.Account != nil {
 			owner = row.Edges.Account.Email
 		}
 		fmt.Fprintf(term.Out, "%s  %s  %s\n", row.ID, owner, row.Status)
 	})
+	if mailer.LogsOnly() {
+		return err
+	}
+	return errors.Join(err, notices.Send(ctx))
 }

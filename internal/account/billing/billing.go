@@ -22,7 +22,6 @@ import (
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
-	"palmares/internal/notify/mail"
 )
 
 const (
@@ -49,7 +48,6 @@ type Config struct {
 	PublicURL     string
 	ServiceName   string
 	Store         *store.Store
-	Mail          *mail.Mailer
 	Log           *slog.Logger
 }
 

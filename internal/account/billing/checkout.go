@@ -187,8 +187,7 @@ func (b *Billing) Cancel(ctx context.Context, acc *ent.Account) error {
 	if err := b.cancelAll(ctx, row.ID); err != nil {
 		return explain(err)
 	}
-	_, err = b.update(ctx, row.ID, nil) // without the email that Pro has ended
-	return err
+	return b.update(ctx, row.ID, nil, false)
 }
 
 // cancelAll closes the checkouts of a customer and cancels the subscriptions.

@@ -211,7 +211,7 @@ func TestSync(t *testing.T) {
 // Without a secret key, billing is disabled.
 func TestDisabled(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		closed := New(Config{Store: s.Store, Mail: s.Mail, Log: s.Log})
+		closed := New(Config{Store: s.Store, Log: s.Log})
 		if closed.Enabled() {
 			t.Error("got billing enabled, want it disabled")
 		}

@@ -163,7 +163,7 @@ func TestReorderedEvents(t *testing.T) {
 		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, s.started(stripe.SubscriptionStatusActive), old)
 		s.wantStatus(s.send(s.event(stripe.EventTypeCustomerSubscriptionDeleted)), http.StatusOK)
 		s.wantPlan(auth.Pro)
-		if n := s.smtp.Count(owner); n != 0 {
+		if n := s.emails(); n != 0 {
 			t.Errorf("got %d emails, want 0", n)
 		}
 	})

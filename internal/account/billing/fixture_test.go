@@ -23,6 +23,7 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 )
 
 // stripeMock is the address of Stripe's own API mock. It starts slowly and has
@@ -64,6 +65,7 @@ type fixture struct {
 	t        *testing.T
 	fake     *fakeStripe
 	smtp     *testkit.SMTPServer
+	outbox   *outbox.Outbox
 	accounts *auth.Accounts
 	account  *ent.Account
 	log      *testkit.Log
@@ -89,10 +91,10 @@ func newFixture(t *testing.T, db *store.Store) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.runMail(mailer)
+	s.outbox = outbox.New(db, mailer, log)
 	s.Billing = New(Config{
 		SecretKey: secretKey, WebhookSecret: webhookSecret, APIBase: s.fake.URL,
-		PublicURL: publicURL, ServiceName: "palmarès", Store: db, Mail: mailer, Log: log,
+		PublicURL: publicURL, ServiceName: "palmarès", Store: db, Log: log,
 	})
 	s.foundPrice.Store(new(priceID)) // most tests are not about looking it up
 	s.now = s.clock
@@ -103,14 +105,18 @@ func newFixture(t *testing.T, db *store.Store) *fixture {
 	return s
 }
 
-func (s *fixture) runMail(mailer *mail.Mailer) {
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		mailer.Run(ctx)
-	}()
-	s.t.Cleanup(func() { stop(); <-ended })
+// email sends what is due and returns an email that the owner got.
+func (s *fixture) email() string {
+	s.t.Helper()
+	testkit.Check(s.t, s.outbox.Send(s.t.Context()))
+	return s.smtp.Wait(s.t, owner)
+}
+
+// emails sends what is due and returns how many emails the owner got.
+func (s *fixture) emails() int {
+	s.t.Helper()
+	testkit.Check(s.t, s.outbox.Send(s.t.Context()))
+	return s.smtp.Count(owner)
 }
 
 func (s *fixture) clock() time.Time {

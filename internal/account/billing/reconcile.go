@@ -2,7 +2,6 @@ package billing
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -15,8 +14,8 @@ import (
 	"palmares/ent/predicate"
 	"palmares/internal/core/clock"
 	"palmares/internal/core/lang"
-	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 )
 
 const (
@@ -48,7 +47,7 @@ func (b *Billing) reconcile(ctx context.Context) {
 	}{
 		{"ending a grace period failed", graceEnded(now), b.reread},
 		{"reading an overdue subscription failed", overdue(now), b.reread},
-		{"sending a payment failure email failed", notNotified, b.notifyPaymentFailed},
+		{"notifying of a failed payment failed", notNotified, b.notifyPaymentFailed},
 		{"canceling the subscription of a deleted account failed", orphaned, b.cancelOrphaned},
 		{"updating an email address at Stripe failed", emailChanged, b.updateEmail},
 	} {
@@ -104,32 +103,26 @@ func (b *Billing) reread(ctx context.Context, row *ent.Customer) error {
 	return b.refresh(ctx, row.ID, nil)
 }
 
-// notifyPaymentFailed sends one email, even if several servers call it. The next
-// call retries a temporary failure; a permanent one is logged once.
+// notifyPaymentFailed causes one email, even if several servers call it.
 func (b *Billing) notifyPaymentFailed(ctx context.Context, row *ent.Customer) error {
 	if row.Edges.Account == nil {
 		return nil // deleted concurrently
 	}
-	claimed, err := b.Store.Write.Customer.Update().Where(customer.ID(row.ID), notNotified).SetNotifiedAt(b.now().UTC()).Save(ctx)
-	if err != nil || claimed == 0 {
-		return err
-	}
-	if PlanOf(row, b.now()) != auth.Pro { // too late: the grace period has ended
-		return nil
-	}
-	until := b.now()
-	if row.PastDueSince != nil {
-		until = row.PastDueSince.Add(Grace)
-	}
-	l := lang.Language(row.Edges.Account.Language)
-	err = b.Mail.Send(ctx, mail.PaymentFailed(l, row.Edges.Account.Email, b.ServiceName, b.PublicURL+l.Path(PlanPath), until))
-	if err == nil {
-		return nil
-	}
-	if problem.Of(err).Code == problem.Unavailable {
-		_ = b.Store.Write.Customer.Update().Where(customer.ID(row.ID)).ClearNotifiedAt().Exec(context.WithoutCancel(ctx))
-	}
-	return errors.New(err.Error()) // without its cause, which may contain the address
+	return b.Store.Update(ctx, func(tx *ent.Tx) error {
+		claimed, err := tx.Customer.Update().Where(customer.ID(row.ID), notNotified).SetNotifiedAt(b.now().UTC()).Save(ctx)
+		if err != nil || claimed == 0 {
+			return err
+		}
+		if PlanOf(row, b.now()) != auth.Pro { // too late: the grace period has ended
+			return nil
+		}
+		until := b.now()
+		if row.PastDueSince != nil {
+			until = row.PastDueSince.Add(Grace)
+		}
+		l := lang.Language(row.Edges.Account.Language)
+		return outbox.Add(ctx, tx, "", mail.PaymentFailed(l, row.Edges.Account.Email, b.ServiceName, b.PublicURL+l.Path(PlanPath), until))
+	})
 }
 
 // cancelOrphaned cancels a subscription that was paid while its account was deleted.

@@ -7,12 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/emersion/go-smtp"
 	"github.com/stripe/stripe-go/v86"
 
 	"palmares/auth"
-	"palmares/internal/dev/testkit"
-	"palmares/internal/notify/mail"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // The state is read if an expected event does not arrive.
@@ -147,7 +145,7 @@ func TestAccountDeletedConcurrently(t *testing.T) {
 			t.Error(err)
 		}
 		s.reconcile(t.Context())
-		s.smtp.Wait(t, owner) // the email is still sent
+		s.email() // the email is still sent
 	})
 }
 
@@ -163,7 +161,7 @@ func TestOneCustomerFails(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
-		s.smtp.Wait(t, owner)
+		s.email()
 		row, err := s.Store.Write.Customer.Get(t.Context(), "cus_0")
 		if err != nil || row.Status != "" {
 			t.Errorf("got %v, %v, want no status", row, err)
@@ -197,7 +195,7 @@ func TestRun(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.Run(ctx) }()
-		s.smtp.Wait(t, owner)
+		wait.Until(t, "the email is caused", func() bool { return s.Store.Read.Notice.Query().CountX(t.Context()) > 0 })
 		stop()
 		<-ended
 	})
@@ -222,7 +220,7 @@ func TestReturnedDebit(t *testing.T) {
 func (s *fixture) wantNotice(until time.Time) {
 	s.t.Helper()
 	s.reconcile(s.t.Context())
-	email := s.smtp.Wait(s.t, owner)
+	email := s.email()
 	if !strings.Contains(email, until.UTC().Format("2 January 2006")) || !strings.Contains(email, "failed") {
 		s.t.Errorf("got email %s, want the end of the grace period", email)
 	}
@@ -279,7 +277,7 @@ func TestGraceAlreadyEnded(t *testing.T) {
 		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		s.wantPlan(auth.Developer)
 		s.reconcile(t.Context())
-		if n := s.smtp.Count(owner); n != 0 {
+		if n := s.emails(); n != 0 {
 			t.Errorf("got %d emails, want 0", n)
 		}
 	})
@@ -295,26 +293,6 @@ func TestRemainingGrace(t *testing.T) {
 		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		s.wantNotice(s.clock().Add(time.Hour))
 		s.wantGraceUntil(s.clock().Add(time.Hour))
-	})
-}
-
-// An email that could not be sent is sent again.
-func TestNoticeIsRetried(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		sub := s.subscribed()
-		sub.status = stripe.SubscriptionStatusPastDue
-		s.smtp.Stop()
-		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
-		s.reconcile(t.Context())
-		if s.row().NotifiedAt != nil {
-			t.Error("got the customer marked as notified, want unmarked")
-		}
-		s.smtp.Start(t)
-		s.reconcile(t.Context())
-		s.smtp.Wait(t, owner)
-		if s.row().NotifiedAt == nil {
-			t.Error("got the customer unmarked, want it marked as notified")
-		}
 	})
 }
 
@@ -337,35 +315,8 @@ func TestNoticeFromSeveralServers(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := s.smtp.Count(owner); n != 1 {
+		if n := s.emails(); n != 1 {
 			t.Errorf("got %d emails, want 1", n)
-		}
-	})
-}
-
-// A permanent failure is logged once, not every minute.
-func TestRejectedNotice(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		attempts := 0
-		refusing := testkit.StartSMTPWith(t, testkit.SMTPOptions{Rcpt: func(string) error {
-			attempts++
-			return &smtp.SMTPError{Code: 550, Message: "no such user"}
-		}})
-		var err error
-		if s.Mail, err = mail.New(mail.Config{URL: refusing.URL, From: "palmares@palmares.example", Log: s.Log}); err != nil {
-			t.Fatal(err)
-		}
-		sub := s.subscribed()
-		sub.status = stripe.SubscriptionStatusPastDue
-		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
-		for range 3 {
-			s.reconcile(t.Context())
-		}
-		if attempts != 1 || s.row().NotifiedAt == nil {
-			t.Errorf("got %d attempts, want 1 that marks the customer as notified", attempts)
-		}
-		if n := strings.Count(s.log.String(), "sending a payment failure email failed"); n != 1 {
-			t.Errorf("got %d log lines, want 1: %s", n, s.log)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 )
 
 const (
@@ -111,40 +112,33 @@ func (b *Billing) subscriptions(ctx context.Context, customer string) ([]*stripe
 
 var errOutdated = errors.New("the customer was updated concurrently")
 
-// refresh updates a customer and sends an email if the account loses Pro.
+// refresh reads a customer's subscription from Stripe and sets the account's plan
+// accordingly. It only overwrites a state that was stored before it read, so the newest
+// state wins whatever the order of events.
 func (b *Billing) refresh(ctx context.Context, id string, event *stripe.Event) error {
-	demoted, err := b.update(ctx, id, event)
-	if demoted != nil {
-		l := lang.Language(demoted.Language)
-		b.Mail.Enqueue(mail.ProEnded(l, demoted.Email, b.ServiceName, b.PublicURL+l.Path(PlanPath)))
-	}
-	return err
+	return b.update(ctx, id, event, true)
 }
 
-// update reads a customer's subscription from Stripe and sets the account's
-// plan accordingly. It only overwrites a state that was stored before it read,
-// so the newest state wins whatever the order of events. It returns the account
-// if it has just lost Pro.
-func (b *Billing) update(ctx context.Context, id string, event *stripe.Event) (demoted *ent.Account, err error) {
+// update is refresh, with or without the email to an owner who loses Pro.
+func (b *Billing) update(ctx context.Context, id string, event *stripe.Event, notify bool) error {
 	for range maxUpdates {
 		row, err := b.Store.Read.Customer.Get(ctx, id)
 		if err != nil { // not found: a customer of another product in the same Stripe account
-			return nil, ent.MaskNotFound(err)
+			return ent.MaskNotFound(err)
 		}
 		all, err := b.subscriptions(ctx, id)
 		if err != nil {
-			return nil, explain(err)
+			return explain(err)
 		}
-		demoted, err := b.save(ctx, row, stateOf(all), event)
-		if !errors.Is(err, errOutdated) {
-			return demoted, err
+		if err := b.save(ctx, row, stateOf(all), event, notify); !errors.Is(err, errOutdated) {
+			return err
 		}
 	}
-	return nil, &problem.Problem{Code: problem.Unavailable, Message: "The subscription is being changed by other requests. Try again in a minute.", Cause: errOutdated}
+	return &problem.Problem{Code: problem.Unavailable, Message: "The subscription is being changed by other requests. Try again in a minute.", Cause: errOutdated}
 }
 
 // save stores the state of a subscription and changes the account's plan.
-func (b *Billing) save(ctx context.Context, row, current *ent.Customer, event *stripe.Event) (demoted *ent.Account, err error) {
+func (b *Billing) save(ctx context.Context, row, current *ent.Customer, event *stripe.Event, notify bool) error {
 	now := b.now().UTC()
 	if current.Status == StatusPastDue {
 		current.PastDueSince = graceStart(row, current.PastDueSince, now)
@@ -156,8 +150,7 @@ func (b *Billing) save(ctx context.Context, row, current *ent.Customer, event *s
 			return b.Store.WithRowLock(ctx, account.Table, *row.AccountID, write)
 		}
 	}
-	err = inTx(ctx, func(tx *ent.Tx) error {
-		demoted = nil
+	err := inTx(ctx, func(tx *ent.Tx) error {
 		if event != nil { // fails if the event was already applied
 			if err := tx.BillingEvent.Create().SetID(event.ID).SetType(string(event.Type)).SetAppliedAt(now).Exec(ctx); err != nil {
 				return err
@@ -182,26 +175,27 @@ func (b *Billing) save(ctx context.Context, row, current *ent.Customer, event *s
 		if row.AccountID == nil {
 			return nil
 		}
-		demoted, err = setPlan(ctx, tx, *row.AccountID, PlanOf(current, now))
-		return err
+		return b.setPlan(ctx, tx, *row.AccountID, PlanOf(current, now), notify)
 	})
 	if ent.IsConstraintError(err) {
-		return nil, nil // the event was applied concurrently
+		return nil // the event was applied concurrently
 	}
-	return demoted, err
+	return err
 }
 
-// setPlan does not change a manual plan. It returns an account that has lost Pro.
-func setPlan(ctx context.Context, tx *ent.Tx, id int, plan auth.Plan) (demoted *ent.Account, err error) {
+// setPlan does not change a manual plan. The owner of an account that loses Pro gets an
+// email if notify is true.
+func (b *Billing) setPlan(ctx context.Context, tx *ent.Tx, id int, plan auth.Plan, notify bool) error {
 	acc, err := tx.Account.Query().Where(account.ID(id), account.ManualPlan(false), account.PlanNEQ(account.Plan(plan))).Only(ctx)
 	if err != nil {
-		return nil, ent.MaskNotFound(err)
+		return ent.MaskNotFound(err)
 	}
 	updated, err := tx.Account.Update().Where(account.ID(id), account.ManualPlan(false)).SetPlan(account.Plan(plan)).Save(ctx)
-	if err != nil || updated == 0 || plan == auth.Pro {
-		return nil, err
+	if err != nil || updated == 0 || plan == auth.Pro || !notify {
+		return err
 	}
-	return acc, nil
+	l := lang.Language(acc.Language)
+	return outbox.Add(ctx, tx, "", mail.ProEnded(l, acc.Email, b.ServiceName, b.PublicURL+l.Path(PlanPath)))
 }
 
 // graceStart returns when the grace period of a failed payment starts: when we

@@ -184,7 +184,7 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		s.payInvoice(&sub)
 		s.failPayment(&sub) // a later failure causes another email
 		s.payInvoice(&sub)
-		if n := s.smtp.Count(owner); n != 2 {
+		if n := s.emails(); n != 2 {
 			t.Errorf("got %d emails, want 2", n)
 		}
 
@@ -199,7 +199,7 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusCanceled
 		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted, sub)
 		s.wantPlan(auth.Developer)
-		if email := s.smtp.Wait(t, owner); !strings.Contains(email, "has ended") {
+		if email := s.email(); !strings.Contains(email, "has ended") {
 			t.Errorf("got email %s, want that Pro has ended", email)
 		}
 
@@ -228,7 +228,7 @@ func (s *fixture) failPayment(sub *subscription) {
 	s.sendChange(stripe.EventTypeInvoicePaymentFailed, *sub) // second attempt
 	s.reconcile(s.t.Context())
 	s.wantPlan(auth.Pro)
-	if email := s.smtp.Wait(s.t, owner); !strings.Contains(email, until) || !strings.Contains(email, "failed") {
+	if email := s.email(); !strings.Contains(email, until) || !strings.Contains(email, "failed") {
 		s.t.Errorf("got email %s, want the end of the grace period", email)
 	}
 }
@@ -258,7 +258,7 @@ func TestGraceEnds(t *testing.T) {
 		sub.finalizedAt = s.clock().Add(-time.Hour)
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
-		s.smtp.Wait(t, owner)
+		s.email()
 
 		s.wait(Grace - time.Second)
 		s.reconcile(t.Context())
@@ -269,7 +269,7 @@ func TestGraceEnds(t *testing.T) {
 		s.wait(time.Second)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Developer)
-		if email := s.smtp.Wait(t, owner); !strings.Contains(email, "has ended") {
+		if email := s.email(); !strings.Contains(email, "has ended") {
 			t.Errorf("got email %s, want that Pro has ended", email)
 		}
 		s.reconcile(t.Context())
@@ -278,7 +278,7 @@ func TestGraceEnds(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusActive
 		s.sendChange(stripe.EventTypeInvoicePaid, sub)
 		s.wantPlan(auth.Pro)
-		if n := s.smtp.Count(owner); n != 2 {
+		if n := s.emails(); n != 2 {
 			t.Errorf("got %d emails, want 2", n)
 		}
 	})
@@ -422,7 +422,7 @@ func TestNoNoticeForManualPlan(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
-		if n := s.smtp.Count(owner); n != 0 {
+		if n := s.emails(); n != 0 {
 			t.Errorf("got %d emails, want 0", n)
 		}
 		s.wantPlanAfterClearing(auth.Pro)

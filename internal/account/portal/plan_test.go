@@ -154,7 +154,7 @@ func withBilling(t *testing.T) (*fakeStripe, *browser) {
 	server := httptest.NewServer(stripe)
 	t.Cleanup(server.Close)
 	s := newSQLiteSite(t, func(cfg *Config) {
-		cfg.Billing = billing.New(billing.Config{SecretKey: "sk_test_nothing", APIBase: server.URL, Store: cfg.Store, Mail: cfg.Mail, Log: cfg.Log, ServiceName: "Palmarès"})
+		cfg.Billing = billing.New(billing.Config{SecretKey: "sk_test_nothing", APIBase: server.URL, Store: cfg.Store, Log: cfg.Log, ServiceName: "Palmarès"})
 	})
 	b := s.signIn("ana@example.com")
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(s.account("ana@example.com").ID).SetEmail("ana@example.com").ExecX(t.Context())

@@ -14,6 +14,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 	"palmares/internal/notify/webhook"
 	"palmares/internal/transport/saved"
 )
@@ -52,12 +53,15 @@ func (p *Portal) startEmailChange(v *visit) error {
 
 // finishEmailChange also notifies the old address, in case of an attack.
 func (p *Portal) finishEmailChange(v *visit, found *ent.Confirmation) error {
-	if err := p.accounts.ChangeEmail(v.Context(), found, v.account, p.cookie(v.Request, sessionCookie)); err != nil {
+	notice := mail.EmailChanged(lang.Of(v.Context()), v.account.Email, p.ServiceName, found.Email)
+	err := p.accounts.ChangeEmail(v.Context(), found, v.account, p.cookie(v.Request, sessionCookie), func(tx *ent.Tx) error {
+		return outbox.Add(v.Context(), tx, "", notice)
+	})
+	if err != nil {
 		return err
 	}
 	p.Keyring.ForgetAccount(v.account.ID)
 	p.setCookie(v, browserCookie, "", 0)
-	p.Mail.Enqueue(mail.EmailChanged(lang.Of(v.Context()), v.account.Email, p.ServiceName, found.Email))
 	return p.redirect(v, "/account/settings?done=email")
 }
 
@@ -99,13 +103,16 @@ func (p *Portal) deleteAccount(v *visit) error {
 	if err := p.Billing.Cancel(v.Context(), v.account); err != nil {
 		return err
 	}
-	if err := p.accounts.Delete(v.Context(), v.account); err != nil {
+	err = p.accounts.Delete(v.Context(), v.account, func(tx *ent.Tx) error {
+		if p.SignInDisabled { // without a mail server, the email would only be logged
+			return nil
+		}
+		return outbox.Add(v.Context(), tx, "", mail.AccountDeleted(lang.Of(v.Context()), v.account.Email, p.ServiceName))
+	})
+	if err != nil {
 		return err
 	}
 	p.Keyring.ForgetAccount(v.account.ID)
-	if !p.SignInDisabled { // without a mail server, the email would only be logged
-		p.Mail.Enqueue(mail.AccountDeleted(lang.Of(v.Context()), v.account.Email, p.ServiceName))
-	}
 	p.setCookie(v, sessionCookie, "", 0)
 	return p.redirect(v, "/login?done=deleted")
 }

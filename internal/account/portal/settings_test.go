@@ -79,10 +79,10 @@ func TestExport(t *testing.T) {
 	}
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail("ana@example.com").SetSubscription("sub_1").SetStatus("active").SetPeriodEnd(time.Now()).ExecX(t.Context())
 	b.startEmailChange("anna@example.com")
-	hook := s.db.Write.Endpoint.Create().SetAccountID(ana.ID).SetURL("https://hooks.example/ana").SetTypes([]string{"tool.created"}).SetCategories([]string{}).
+	hook := s.db.Write.Endpoint.Create().SetAccountID(ana.ID).SetURL("https://hooks.example/ana").SetTypes([]string{"tool.created"}).SetCategories([]string{}).SetTools([]string{}).
 		SetState("disabled").SetDisabledReason("too slow").SetSecret("whsec_new").SetFormerSecret("whsec_former").SetPosition(0).SaveX(t.Context())
 	s.db.Write.Attempt.Create().SetEndpointID(hook.ID).SetEvent(7).SetType("tool.created").SetNumber(2).SetStatus(500).SetTookMs(31).SetResponse("oh no").SetDelivered(false).ExecX(t.Context())
-	s.db.Write.Endpoint.Create().SetAccountID(s.account("ben@example.com").ID).SetURL("https://hooks.example/ben@").SetTypes([]string{}).SetCategories([]string{}).SetSecret("whsec_ben").SetPosition(0).ExecX(t.Context())
+	s.db.Write.Endpoint.Create().SetAccountID(s.account("ben@example.com").ID).SetURL("https://hooks.example/ben@").SetTypes([]string{}).SetCategories([]string{}).SetTools([]string{}).SetSecret("whsec_ben").SetPosition(0).ExecX(t.Context())
 
 	got := b.get("/account/export")
 	if kind := got.Header().Get("Content-Type"); got.Code != 200 || kind != "application/json" || !strings.HasPrefix(got.Header().Get("Content-Disposition"), "attachment") {
@@ -144,7 +144,7 @@ func TestDeleteAccount(t *testing.T) {
 		wantPage(t, b.get("/account/delete"), 200, "Your key stops working immediately", "invoices are retained")
 		wantNoText(t, b.get("/account/delete"), "endpoint")
 		for position, text := range []string{"Your webhook endpoint is removed", "Your 2 webhook endpoints are removed"} {
-			s.db.Write.Endpoint.Create().SetAccountID(ana.ID).SetURL("https://hooks.example/ana").SetTypes([]string{}).SetCategories([]string{}).SetSecret("whsec_new").SetPosition(position).ExecX(t.Context())
+			s.db.Write.Endpoint.Create().SetAccountID(ana.ID).SetURL("https://hooks.example/ana").SetTypes([]string{}).SetCategories([]string{}).SetTools([]string{}).SetSecret("whsec_new").SetPosition(position).ExecX(t.Context())
 			wantPage(t, b.get("/account/delete"), 200, text)
 		}
 		for _, typed := range []string{"", "ben@example.com", "ana"} {

@@ -29,6 +29,7 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	ourmail "palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 	"palmares/internal/notify/webhook"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
@@ -38,10 +39,11 @@ import (
 // site is a portal with a database, a mail server and a log.
 type site struct {
 	*Portal
-	t    *testing.T
-	db   *store.Store
-	smtp *testkit.SMTPServer
-	log  *testkit.Log
+	t      *testing.T
+	db     *store.Store
+	smtp   *testkit.SMTPServer
+	outbox *outbox.Outbox
+	log    *testkit.Log
 }
 
 // newSQLiteSite returns a site for tests that do not depend on the database.
@@ -65,7 +67,7 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	memory := cache.New(1<<20, nil, log)
 	executor := graphtest.New(graph.Config{Catalog: db, Log: log, Cache: memory, Tools: func() int { return 0 }})
 	var err error
-	cfg.Queries, err = saved.New(saved.Config{Service: rest.Config{PublicURL: cfg.PublicURL}, Store: db, Executor: executor, Cache: memory, Mail: cfg.Mail, Log: log})
+	cfg.Queries, err = saved.New(saved.Config{Service: rest.Config{PublicURL: cfg.PublicURL}, Store: db, Executor: executor, Cache: memory, Log: log})
 	testkit.Check(t, err)
 	cfg.IsDownload = rest.IsDownload
 	cfg.API, err = rest.NewHandler(rest.Config{PublicURL: cfg.PublicURL}, executor, memory)
@@ -73,7 +75,7 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	for _, change := range change {
 		change(&cfg)
 	}
-	s.Portal = New(cfg)
+	s.Portal, s.outbox = New(cfg), outbox.New(db, cfg.Mail, log)
 	return s
 }
 
@@ -115,6 +117,7 @@ var (
 // emailTo waits for the next email to an address and returns it.
 func (s *site) emailTo(email string) message {
 	s.t.Helper()
+	testkit.Check(s.t, s.outbox.Send(s.t.Context()))
 	parsed, err := mail.ReadMessage(strings.NewReader(s.smtp.Wait(s.t, email)))
 	if err != nil {
 		s.t.Fatal(err)

@@ -67,7 +67,7 @@ func TestUpgrade(t *testing.T) {
 		exec(t, s, `INSERT INTO accounts (id, email, plan, plan_by_hand, created_at) VALUES (1, 'ana@example.com', 'pro', true, '2026-11-15')`)
 		exec(t, s, `INSERT INTO customers (id, noticed_at, created_at) VALUES ('c', '2026-11-16 00:00:00+00:00', '2026-11-15')`)
 		exec(t, s, `INSERT INTO endpoints (id, account_id, url, types, categories, secret, position, created_at, why, untold)
-			VALUES (1, 1, 'https://hooks.example', '[]', '[]', 'secret', 0, '2026-11-15', 'It failed.', true)`)
+			VALUES (1, 1, 'https://hooks.example', '[]', '["code","tools/plume"]', 'secret', 0, '2026-11-15', 'It failed', true)`)
 		exec(t, s, `INSERT INTO attempts (endpoint_id, delivered, event, type, number, at, status, took_ms, answer) VALUES (1, true, 1, 'x', 1, '2026-11-15', 200, 0, 'Thanks.')`)
 		exec(t, s, `INSERT INTO minutes (id, requests, failed) VALUES (1, 30, 2)`)
 		exec(t, s, `INSERT INTO tool_search (id, slug, words) VALUES (1, 'plume', 'agent plume')`)
@@ -84,9 +84,9 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("got error %v and drift from the ent schema, want none:\n%s", err, statements)
 		}
 		ctx, e := t.Context(), s.Read.Endpoint.GetX(t.Context(), 1)
-		got := fmt.Sprint(s.Read.Account.GetX(ctx, 1).ManualPlan, s.Read.Customer.GetX(ctx, "c").NotifiedAt.UTC().Day(), e.DisabledReason, e.NotifyOwner,
-			s.Read.Attempt.Query().OnlyX(ctx).Response, s.Read.Minute.GetX(ctx, 1).Checks)
-		if want := fmt.Sprint(true, 16, "It failed.", true, "Thanks.", 30); got != want {
+		got := fmt.Sprint(s.Read.Account.GetX(ctx, 1).ManualPlan, s.Read.Customer.GetX(ctx, "c").NotifiedAt.UTC().Day(), e.DisabledReason, e.Categories, e.Tools,
+			s.Read.Attempt.Query().OnlyX(ctx).Response, s.Read.Minute.GetX(ctx, 1).Checks, s.Read.Notice.Query().OnlyX(ctx).Text)
+		if want := fmt.Sprint(true, 16, "It failed", []string{"code"}, []string{"plume"}, "Thanks.", 30, "Your webhook endpoint https://hooks.example was disabled: It failed."); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		texts := ""

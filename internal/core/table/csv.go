@@ -35,8 +35,7 @@ type Derived struct {
 func NewItemWriter(to io.Writer, format, dialect string, columns []string, derived *Derived) (func(jsontext.Value) error, error) {
 	if format == CSV {
 		rows := NewWriter(to, columns, dialect)
-		rows.derived = derived
-		return rows.WriteRow, rows.WriteHeader()
+		return newItemReader(columns, derived, rows.WriteCells).read, rows.WriteHeader()
 	}
 	return func(item jsontext.Value) error {
 		if _, err := to.Write(item); err != nil {
@@ -45,6 +44,48 @@ func NewItemWriter(to io.Writer, format, dialect string, columns []string, deriv
 		_, err := to.Write([]byte{'\n'})
 		return err
 	}, nil
+}
+
+// itemReader reads items as rows: missing fields become empty cells, and a single value is
+// the first cell.
+type itemReader struct {
+	level   *Level
+	rows    flattener
+	in      jsontext.Decoder
+	derived *Derived
+	text    []byte
+}
+
+func newItemReader(columns []string, derived *Derived, use func([]jsontext.Value) error) *itemReader {
+	r := &itemReader{level: &Level{Columns: map[string]int{"": 0}}, derived: derived}
+	for i, name := range columns {
+		r.level.Columns[name] = i
+	}
+	r.rows = flattener{cells: make([]jsontext.Value, len(columns)), use: func(cells []jsontext.Value) error {
+		r.derive(cells)
+		return use(cells)
+	}}
+	return r
+}
+
+func (r *itemReader) read(item jsontext.Value) error {
+	r.in.Reset(bytes.NewBuffer(item), jsontext.AllowDuplicateNames(true)) // there are none
+	_, err := r.rows.readElement(r.level, item, &r.in)
+	return err
+}
+
+func (r *itemReader) derive(cells []jsontext.Value) {
+	if r.derived == nil {
+		return
+	}
+	from := cells[r.level.Columns[r.derived.From]]
+	if from.Kind() != '"' {
+		return
+	}
+	r.text, _ = jsontext.AppendUnquote(r.text[:0], from) // the decoder has checked it
+	for i, value := range r.derived.Values(string(r.text)) {
+		cells[r.level.Columns[r.derived.Columns[i]]] = value
+	}
 }
 
 // NewRowWriter is like NewItemWriter, but returns a function that writes the cells of
@@ -86,24 +127,15 @@ func EachItem(in *jsontext.Decoder, use func(jsontext.Value) error) (n int, err 
 	return n, err
 }
 
-// Writer writes JSON objects as the rows of a CSV file (RFC 4180). It does not use
+// Writer writes the rows of a CSV file (RFC 4180). It does not use
 // encoding/csv, which changes line breaks within strings.
 type Writer struct {
 	to           io.Writer
 	columns      []string
-	positions    map[string]int // of the columns
 	delimiter    byte
 	decimalComma bool
 	start        string
-	derived      *Derived // may be nil
-
-	// Reused for each row.
-	input   bytes.Reader
-	decoder *jsontext.Decoder
-	name    []byte   // of the current field, with dots as in columns
-	cells   [][]byte // encoded
-	text    []byte   // of the current cell, unquoted
-	row     []byte
+	text, row    []byte // of the current cell, unquoted, and of the current row
 }
 
 // byteOrderMark makes Excel open a file as UTF-8.
@@ -112,16 +144,12 @@ const byteOrderMark = "\uFEFF"
 // NewWriter returns a writer. Columns are field names, such as category.slug for a
 // field of a nested object. The dialect may be "".
 func NewWriter(to io.Writer, columns []string, dialect string) *Writer {
-	c := &Writer{to: to, columns: columns, positions: map[string]int{}, delimiter: ',', cells: make([][]byte, len(columns))}
-	c.decoder = jsontext.NewDecoder(&c.input)
+	c := &Writer{to: to, columns: columns, delimiter: ','}
 	switch dialect {
 	case Excel:
 		c.start = byteOrderMark
 	case ExcelFR:
 		c.delimiter, c.decimalComma, c.start = ';', true, byteOrderMark
-	}
-	for i, name := range columns {
-		c.positions[name] = i
 	}
 	return c
 }
@@ -132,79 +160,17 @@ func (c *Writer) WriteHeader() error {
 	return err
 }
 
-// WriteRow writes an object, whose missing fields become empty cells, or a single value
-// as the first cell.
-func (c *Writer) WriteRow(item jsontext.Value) error {
-	for i := range c.cells {
-		c.cells[i] = c.cells[i][:0]
-	}
-	c.input.Reset(item)
-	c.decoder.Reset(&c.input, jsontext.AllowDuplicateNames(true)) // there are none
-	c.name = c.name[:0]
-	if item.Kind() != '{' {
-		c.cells[0] = c.appendCell(c.cells[0], item)
-	} else if err := c.readObject(); err != nil {
-		return err
-	}
-	return c.writeCells()
-}
-
 // WriteCells writes a row with a value, or nil, for each column.
 func (c *Writer) WriteCells(values []jsontext.Value) error {
-	for i, value := range values {
-		c.cells[i] = c.appendCell(c.cells[i][:0], value)
-	}
-	return c.writeCells()
-}
-
-func (c *Writer) writeCells() error {
 	c.row = c.row[:0]
-	for i, cell := range c.cells {
+	for i, value := range values {
 		if i > 0 {
 			c.row = append(c.row, c.delimiter)
 		}
-		c.row = append(c.row, cell...)
+		c.row = c.appendCell(c.row, value)
 	}
 	c.row = append(c.row, "\r\n"...)
 	_, err := c.to.Write(c.row)
-	return err
-}
-
-// readObject fills the cells with the fields of an object. c.name is the prefix of
-// their names.
-func (c *Writer) readObject() error {
-	if _, err := c.decoder.ReadToken(); err != nil {
-		return err
-	}
-	prefix := len(c.name)
-	for c.decoder.PeekKind() != '}' {
-		name, err := c.decoder.ReadValue()
-		if err != nil {
-			return err
-		}
-		c.name = append(c.name[:prefix], name[1:len(name)-1]...) // names have no escapes
-		if c.decoder.PeekKind() == '{' {
-			c.name = append(c.name, '.')
-			if err := c.readObject(); err != nil {
-				return err
-			}
-			continue
-		}
-		value, err := c.decoder.ReadValue()
-		if err != nil {
-			return err
-		}
-		if i, known := c.positions[string(c.name)]; known {
-			c.cells[i] = c.appendCell(c.cells[i], value)
-		}
-		if c.derived != nil && value.Kind() == '"' && string(c.name) == c.derived.From {
-			for j, value := range c.derived.Values(string(c.text)) {
-				i := c.positions[c.derived.Columns[j]]
-				c.cells[i] = c.appendCell(c.cells[i], value)
-			}
-		}
-	}
-	_, err := c.decoder.ReadToken()
 	return err
 }
 

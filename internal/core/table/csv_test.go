@@ -22,7 +22,8 @@ func TestCSVRows(t *testing.T) {
 	} {
 		for dialect, want := range map[string]string{"": c.standard, Excel: c.standard, ExcelFR: c.excelFR} {
 			var out strings.Builder
-			if err := NewWriter(&out, []string{"a", "b", "c.d"}, dialect).WriteRow(jsontext.Value(c.item)); err != nil {
+			columns := []string{"a", "b", "c.d"}
+			if err := newItemReader(columns, nil, NewWriter(&out, columns, dialect).WriteCells).read(jsontext.Value(c.item)); err != nil {
 				t.Fatal(err)
 			}
 			if out.String() != want+"\r\n" {

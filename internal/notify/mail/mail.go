@@ -4,6 +4,7 @@ package mail
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -37,6 +38,7 @@ var ErrQueueFull = problem.New(problem.Unavailable, "Too many emails are waiting
 
 // Message is an email to one address.
 type Message struct {
+	ID                      string // the same for all attempts to send it; empty for a random one
 	To, Subject, Text, HTML string
 	Link, Code              string // what is logged without a mail server; may be empty
 }
@@ -116,7 +118,7 @@ func (m *Mailer) Pending() int {
 func (m *Mailer) Enqueue(msg Message) error {
 	e, err := m.compose(msg)
 	if err != nil {
-		m.giveUp(msg.To, err)
+		m.LogFailure(msg.To, err)
 	}
 	if e == nil {
 		return err
@@ -124,7 +126,7 @@ func (m *Mailer) Enqueue(msg Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stopped || m.pending == queueLength {
-		m.giveUp(msg.To, ErrQueueFull)
+		m.LogFailure(msg.To, ErrQueueFull)
 		return ErrQueueFull
 	}
 	m.pending++
@@ -157,10 +159,12 @@ func (m *Mailer) compose(msg Message) (*email, error) {
 	out.ToMailAddress(&mail.Address{Address: to})
 	out.Subject(oneLine(msg.Subject))
 	out.SetDate()
-	out.SetMessageIDWithValue(rand.Text() + "@" + domainOf(m.from.Address))
+	out.SetMessageIDWithValue(cmp.Or(msg.ID, rand.Text()) + "@" + domainOf(m.from.Address))
 	out.SetGenHeader("Auto-Submitted", "auto-generated")
 	out.SetBodyString(gomail.TypeTextPlain, msg.Text)
-	out.AddAlternativeString(gomail.TypeTextHTML, msg.HTML)
+	if msg.HTML != "" {
+		out.AddAlternativeString(gomail.TypeTextHTML, msg.HTML)
+	}
 	var raw bytes.Buffer
 	if _, err := out.WriteTo(&raw); err != nil {
 		return nil, &problem.Problem{Code: problem.Internal, Message: "The email could not be written.", Cause: err}
@@ -219,12 +223,12 @@ func (m *Mailer) deliverWithRetries(e *email) {
 		if err == nil {
 			return
 		}
-		if last || !isTemporary(err) {
-			m.giveUp(e.to, err)
+		if last || !IsTemporary(err) {
+			m.LogFailure(e.to, err)
 			return
 		}
 		if attempt == 0 {
-			m.log.Warn("sending an email failed, will retry", logAttributes(e.to, err)...)
+			m.LogRetry(e.to, err)
 		}
 		select {
 		case <-time.After(m.retryDelays[attempt]):
@@ -233,8 +237,13 @@ func (m *Mailer) deliverWithRetries(e *email) {
 	}
 }
 
-// giveUp logs that an email will not be sent.
-func (m *Mailer) giveUp(to string, err error) {
+// LogRetry logs that an email will be sent again.
+func (m *Mailer) LogRetry(to string, err error) {
+	m.log.Warn("sending an email failed, will retry", logAttributes(to, err)...)
+}
+
+// LogFailure logs and counts that an email will not be sent.
+func (m *Mailer) LogFailure(to string, err error) {
 	m.Failed.Add(1)
 	m.log.Error("sending an email failed", logAttributes(to, err)...)
 }

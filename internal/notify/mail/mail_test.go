@@ -150,7 +150,7 @@ func TestServerNeverReplies(t *testing.T) {
 		}
 		m.attemptTimeout = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if err := m.Send(ctx, private(ana)); !isTemporary(err) {
+		if err := m.Send(ctx, private(ana)); !IsTemporary(err) {
 			t.Errorf("got %v, want a timeout", err)
 		}
 		cancel()

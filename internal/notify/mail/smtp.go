@@ -278,7 +278,8 @@ func failure(ctx context.Context, at step, err error) *problem.Problem {
 	return p
 }
 
-func isTemporary(err error) bool { return problem.Of(err).Code == problem.Unavailable }
+// IsTemporary reports whether another attempt to send an email may succeed.
+func IsTemporary(err error) bool { return problem.Of(err).Code == problem.Unavailable }
 
 // enhancedCode matches the detailed status code in a server's reply.
 var enhancedCode = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)

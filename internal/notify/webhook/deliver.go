@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -16,9 +15,6 @@ import (
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/core/lang"
-	"palmares/internal/core/problem"
-	"palmares/internal/notify/mail"
 )
 
 const (
@@ -74,8 +70,6 @@ func (w *Webhooks) round(ctx context.Context, mayStart func() bool, id int) (mor
 		return false, ent.MaskNotFound(err)
 	case e.Edges.Account == nil: // deleted between the two queries
 		return false, nil
-	case e.NotifyOwner:
-		return false, w.notifyOwner(ctx, e)
 	case e.State != endpoint.StateActive || !auth.Plan(e.Edges.Account.Plan).Terms().Webhooks:
 		return false, w.skip(ctx, e)
 	case e.NotBefore != nil && w.now().Before(*e.NotBefore):
@@ -336,25 +330,4 @@ func (w *Webhooks) skip(ctx context.Context, e *ent.Endpoint) error {
 		_, err = tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx)
 		return err
 	})
-}
-
-// notifyOwner sends the email about a disabled endpoint. That it is pending is stored
-// in the database, so that it survives restarts and outages of the mail server.
-func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
-	l := lang.Language(e.Edges.Account.Language)
-	page := fmt.Sprintf("%s%s/%d", w.PublicURL, l.Path("/account/webhooks"), e.ID)
-	err := w.Mail.Send(ctx, mail.WebhookDisabled(l, e.Edges.Account.Email, w.ServiceName, e.URL, l.Text(lang.Message(e.DisabledReason)), page))
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	retry := err != nil && problem.Of(err).Code == problem.Unavailable
-	update := w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.NotifyOwner(true)).SetNotifyOwner(retry)
-	if retry {
-		w.Log.Warn("sending a webhook email failed, will retry", "endpoint", e.ID, "reason", problem.Of(err).Message)
-		update.SetNotBefore(w.now().UTC().Add(w.timing.email))
-	} else if err != nil {
-		w.Mail.Failed.Add(1)
-		w.Log.Error("sending a webhook email failed", "endpoint", e.ID, "reason", problem.Of(err).Message)
-	}
-	return update.Exec(context.WithoutCancel(ctx))
 }

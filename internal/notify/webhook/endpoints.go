@@ -23,6 +23,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
+	"palmares/internal/notify/outbox"
 )
 
 const (
@@ -48,29 +49,8 @@ type NewEndpoint struct {
 // one selects all events.
 type Filter struct{ Categories, Tools []string }
 
-// toolFilter starts the filters for tools in the column of the categories, whose slugs
-// have no slash.
-const toolFilter = "tools/"
-
 // FilterOf returns the filter of an endpoint.
-func FilterOf(e *ent.Endpoint) (f Filter) {
-	for _, stored := range e.Categories {
-		if slug, isTool := strings.CutPrefix(stored, toolFilter); isTool {
-			f.Tools = append(f.Tools, slug)
-		} else {
-			f.Categories = append(f.Categories, stored)
-		}
-	}
-	return f
-}
-
-func (f Filter) stored() []string {
-	all := slices.Clone(f.Categories)
-	for _, slug := range f.Tools {
-		all = append(all, toolFilter+slug)
-	}
-	return sortedSet(all)
-}
+func FilterOf(e *ent.Endpoint) Filter { return Filter{e.Categories, e.Tools} }
 
 var (
 	errNoEndpoint = problem.New(problem.NotFound, "There is no such endpoint.")
@@ -93,6 +73,7 @@ func (w *Webhooks) check(ctx context.Context, spec NewEndpoint) (NewEndpoint, er
 		return spec, err
 	}
 	spec.URL, spec.Types = address, sortedSet(spec.Types)
+	spec.Categories, spec.Tools = sortedSet(spec.Categories), sortedSet(spec.Tools)
 	return spec, nil
 }
 
@@ -171,7 +152,7 @@ func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, spec NewEndpoint) 
 		if err != nil {
 			return err
 		}
-		added, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(spec.URL).SetTypes(spec.Types).SetCategories(spec.stored()).
+		added, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(spec.URL).SetTypes(spec.Types).SetCategories(spec.Categories).SetTools(spec.Tools).
 			SetBatches(spec.Batches).SetSecret(newSecret()).SetPosition(newest).SetCreatedAt(w.now().UTC()).Save(ctx)
 		return err
 	})
@@ -217,7 +198,7 @@ func (w *Webhooks) Update(ctx context.Context, e *ent.Endpoint, spec NewEndpoint
 	if err != nil {
 		return err
 	}
-	return w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID)).SetTypes(spec.Types).SetCategories(spec.stored()).SetBatches(spec.Batches).Exec(ctx)
+	return w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID)).SetTypes(spec.Types).SetCategories(spec.Categories).SetTools(spec.Tools).SetBatches(spec.Batches).Exec(ctx)
 }
 
 // SetBatches sets whether an endpoint receives several events in one request.
@@ -238,11 +219,13 @@ func (w *Webhooks) Disable(ctx context.Context, e *ent.Endpoint, reason string) 
 func (w *Webhooks) stop(ctx context.Context, e *ent.Endpoint, state endpoint.State, reason string) error {
 	return w.Store.Update(ctx, func(tx *ent.Tx) error {
 		// Lock the endpoint first, as record does, to avoid a deadlock.
-		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(state).SetDisabledReason(reason).SetNotifyOwner(false).Exec(ctx); err != nil {
+		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(state).SetDisabledReason(reason).Exec(ctx); err != nil {
 			return err
 		}
-		_, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx)
-		return err
+		if _, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		return outbox.Withdraw(ctx, tx, aboutEndpoint(e))
 	})
 }
 
@@ -253,15 +236,23 @@ func (w *Webhooks) Resume(ctx context.Context, e *ent.Endpoint) error {
 		if err != nil {
 			return err
 		}
-		return tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(endpoint.StateActive).SetDisabledReason("").SetNotifyOwner(false).
+		err = tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(endpoint.StateActive).SetDisabledReason("").
 			SetFailures(0).ClearFailingSince().ClearNotBefore().SetPosition(newest).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return outbox.Withdraw(ctx, tx, aboutEndpoint(e))
 	})
 }
 
 // Remove deletes an endpoint.
 func (w *Webhooks) Remove(ctx context.Context, e *ent.Endpoint) error {
-	_, err := w.Store.Write.Endpoint.Delete().Where(endpoint.ID(e.ID)).Exec(ctx)
-	return err
+	return w.Store.Update(ctx, func(tx *ent.Tx) error {
+		if _, err := tx.Endpoint.Delete().Where(endpoint.ID(e.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		return outbox.Withdraw(ctx, tx, aboutEndpoint(e))
+	})
 }
 
 // Replay sends an event or a batch again, with the same ID. If the event is waiting

@@ -20,13 +20,12 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
-	"palmares/internal/notify/mail"
 )
 
 // testTiming speeds up polling. Its long prompt makes events arrive in order even
 // on a busy machine.
 var testTiming = timing{
-	attempt: 20 * time.Second, work: 2 * time.Second, record: 20 * time.Second, locked: time.Minute, email: 100 * time.Millisecond,
+	attempt: 20 * time.Second, work: 2 * time.Second, record: 20 * time.Second, locked: time.Minute,
 	stop: 10 * time.Second, prompt: 20 * time.Second, poll: 50 * time.Millisecond, lease: 3 * time.Second,
 }
 
@@ -68,12 +67,8 @@ func newFixture(t *testing.T, s *store.Store) *fixture {
 		t.Fatal(err)
 	}
 	logs := &testkit.Log{}
-	mailer, err := mail.New(mail.Config{From: "palmares@example.com", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := New(Config{
-		PublicURL: "http://palmares.example", ServiceName: "palmares", Store: s, Mail: mailer, Loopback: true,
+		PublicURL: "http://palmares.example", ServiceName: "palmares", Store: s, Loopback: true,
 		Log: slog.New(slog.NewTextHandler(logs, nil)),
 	})
 	w.timing = testTiming
@@ -97,17 +92,10 @@ func (s *fixture) freezeClock() {
 	s.now = s.clock.now
 }
 
-// withMail sends emails to a test server.
-func (s *fixture) withMail() *testkit.SMTPServer {
+// notices returns the emails that are to be sent.
+func (s *fixture) notices() []*ent.Notice {
 	s.t.Helper()
-	server := testkit.StartSMTP(s.t)
-	mailer, err := mail.New(mail.Config{URL: server.URL, From: "palmares@example.com", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.Mail = mailer
-	background(s.t, mailer.Run)
-	return server
+	return s.Store.Read.Notice.Query().AllX(s.t.Context())
 }
 
 func (s *fixture) add(spec NewEndpoint) *ent.Endpoint {

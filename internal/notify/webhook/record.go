@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/lang"
+	"palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 )
 
 // retries are the delays between a failed attempt and the next one.
@@ -128,7 +131,7 @@ func (r *round) recordOnce(ctx context.Context) error {
 		if reason == "" {
 			return planRetries(ctx, tx, e, done, held, now, notBefore)
 		}
-		return disable(ctx, tx, e, reason)
+		return r.disable(ctx, tx, reason)
 	})
 }
 
@@ -233,15 +236,25 @@ func planHeld(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, now time.Time) e
 	return nil
 }
 
-// disable disables an endpoint, unless it was paused or disabled in the
-// meantime, and requests the email to its owner.
-func disable(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, reason lang.Message) error {
+// disable disables the endpoint, unless it was paused or disabled in the meantime, and
+// notifies its owner.
+func (r *round) disable(ctx context.Context, tx *ent.Tx, reason lang.Message) error {
+	e, owner := r.endpoint, r.endpoint.Edges.Account
 	if _, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx); err != nil {
 		return err
 	}
-	return tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.StateEQ(endpoint.StateActive)).
-		SetState(endpoint.StateDisabled).SetDisabledReason(string(reason)).SetNotifyOwner(true).ClearNotBefore().Exec(ctx)
+	disabled, err := tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.StateEQ(endpoint.StateActive)).
+		SetState(endpoint.StateDisabled).SetDisabledReason(string(reason)).ClearNotBefore().Save(ctx)
+	if err != nil || disabled == 0 {
+		return err
+	}
+	l := lang.Language(owner.Language)
+	page := fmt.Sprintf("%s%s/%d", r.PublicURL, l.Path("/account/webhooks"), e.ID)
+	return outbox.Add(ctx, tx, aboutEndpoint(e), mail.WebhookDisabled(l, owner.Email, r.ServiceName, e.URL, l.Text(reason), page))
 }
+
+// aboutEndpoint is what the email about a disabled endpoint is about.
+func aboutEndpoint(e *ent.Endpoint) string { return fmt.Sprintf("endpoint %d", e.ID) }
 
 // healthAfter returns the number of consecutive failures and when they started, and
 // the reason to disable the endpoint, if there is one.

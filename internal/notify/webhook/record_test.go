@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,8 +10,6 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/endpoint"
-	"palmares/internal/dev/testkit"
-	"palmares/internal/notify/mail"
 )
 
 func TestDefaultTiming(t *testing.T) {
@@ -182,7 +179,6 @@ func TestFiveDays(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		mail := s.withMail()
 		r, e := s.addReceiver()
 		s.Store.Write.Account.Update().SetLanguage("fr").ExecX(t.Context())
 		for _, status := range []int{500, 500, 500, 200, 500, 500, 500, 500} { // every 36 hours
@@ -200,13 +196,10 @@ func TestFiveDays(t *testing.T) {
 			t.Errorf("got state %s because %q, want disabled after 5 days", e.State, e.DisabledReason)
 		}
 		s.sendDue(e)
-		if email := mail.Wait(t, ownerEmail); !strings.Contains(email, "5 jours") || strings.Contains(email, "5 days") {
-			t.Errorf("got %s, want the reason in French", email)
-		}
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
-		if mail.Count(ownerEmail) != 1 {
-			t.Errorf("got %d emails, want 1", mail.Count(ownerEmail))
+		if n := s.notices(); len(n) != 1 || !strings.Contains(n[0].Text, "5 jours") || strings.Contains(n[0].Text, "5 days") {
+			t.Errorf("got %v, want one email with the reason in French", n)
 		}
 		// After it is resumed, earlier failures do not count.
 		if err := s.Resume(t.Context(), s.find(e.ID)); err != nil {
@@ -399,46 +392,10 @@ func disabledEndpoint(t *testing.T, s *fixture) (id int) {
 	return e.ID
 }
 
-// If the mail server is down until our server stops, the next one sends the email
-// about a disabled endpoint, once.
-func TestEmailSurvivesRestart(t *testing.T) {
-	t.Parallel()
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		server := testkit.StartSMTP(t)
-		server.Stop()
-		mailer, err := mail.New(mail.Config{URL: server.URL, From: "palmares@example.com", Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Mail = mailer
-		disabledEndpoint(t, s)
-		stop := background(t, s.Run)
-		eventually(t, "sending the email fails", func() bool { return strings.Contains(s.logs.String(), "sending a webhook email failed, will retry") })
-		stop()
-		if strings.Contains(s.logs.String(), ownerEmail) {
-			t.Errorf("got log %s, want no address", s.logs)
-		}
-		next := &fixture{New(s.Config), t, s.owner, s.clock, s.logs}
-		next.timing = testTiming
-		box := next.withMail()
-		background(t, next.Run)
-		if email := box.Wait(t, ownerEmail); !strings.Contains(email, "410") {
-			t.Errorf("got %s, want the status 410", email)
-		}
-		eventually(t, "the email is recorded as sent", func() bool { return !s.Store.Read.Endpoint.Query().OnlyX(t.Context()).NotifyOwner })
-		s.publishTools(0)
-		next.sendDue(s.Store.Read.Endpoint.Query().OnlyX(t.Context()))
-		if n := box.Count(ownerEmail); n != 1 {
-			t.Errorf("got %d emails, want 1", n)
-		}
-	})
-}
-
 // No email is sent about an endpoint that its owner has already changed.
 func TestNoEmailAfterChange(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteFixture(t)
-	box := s.withMail()
 	for _, change := range []func(id int) error{
 		func(id int) error { return s.Resume(t.Context(), s.find(id)) },
 		func(id int) error { return s.Pause(t.Context(), s.find(id)) },
@@ -449,7 +406,7 @@ func TestNoEmailAfterChange(t *testing.T) {
 		}
 		s.sendDue(s.find(id))
 	}
-	if n := box.Count(ownerEmail); n != 0 {
-		t.Errorf("got %d emails, want 0", n)
+	if n := s.notices(); len(n) != 0 {
+		t.Errorf("got emails %v, want none", n)
 	}
 }

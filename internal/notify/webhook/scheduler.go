@@ -19,7 +19,7 @@ import (
 )
 
 // timing holds timeouts and intervals. Tests shorten them.
-type timing struct{ attempt, prompt, work, record, locked, email, stop, poll, lease time.Duration }
+type timing struct{ attempt, prompt, work, record, locked, stop, poll, lease time.Duration }
 
 var defaultTiming = timing{
 	attempt: 15 * time.Second,       // timeout of a request, including the response body
@@ -27,7 +27,6 @@ var defaultTiming = timing{
 	work:    15 * time.Second,       // how long an endpoint is served before others get its worker
 	record:  20 * time.Second,       // how long outcomes may take to record after shutdown starts
 	locked:  15 * time.Minute,       // how long outcomes may take to record while the database is locked
-	email:   time.Minute,            // until an email that failed is sent again
 	stop:    10 * time.Second,       // how long Run waits for its workers
 	poll:    500 * time.Millisecond, // between checks for due endpoints
 	lease:   5 * time.Second,        // how long a lease is valid unless it is renewed
@@ -147,7 +146,7 @@ func (s *scheduler) due(ctx context.Context, now time.Time) ([]*ent.Endpoint, er
 		endpoint.HasAccountWith(account.PlanNEQ(account.PlanPro)))) // skips events
 	retry := endpoint.HasDeliveriesWith(delivery.NextAtLTE(s.now().UTC()))
 	return db.Endpoint.Query().
-		Where(endpoint.Or(endpoint.NotifyOwner(true), behind, retry), s.acceptsEvents(), s.available(now)).All(ctx)
+		Where(endpoint.Or(behind, retry), s.acceptsEvents(), s.available(now)).All(ctx)
 }
 
 // acceptsEvents matches endpoints whose receiver has not requested to wait.

@@ -23,7 +23,6 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
-	"palmares/internal/notify/mail"
 )
 
 // Config configures Webhooks.
@@ -31,7 +30,6 @@ type Config struct {
 	PublicURL   string
 	ServiceName string
 	Store       *store.Store
-	Mail        *mail.Mailer
 	Log         *slog.Logger
 	// Loopback allows endpoints on this machine, even over plain HTTP, for servers
 	// that are only reachable from this machine themselves.

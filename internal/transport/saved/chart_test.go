@@ -15,7 +15,7 @@ func TestDraft(t *testing.T) {
 	q, _ := newQueries(t, testkit.Open(t, testkit.SQLite(t)))
 	for text, want := range map[string]string{
 		"query BestFreeTools {tools {items {name score}}}":                                                           "Best free tools||bar name score ",
-		"# Growth\n# by month\n{series(metrics: [count], every: month) {metric points {period start value}}}":        "Growth|by month|line start count ",
+		"# Growth\n# by month\n{series(metrics: [count], every: month) {metric points {period start value}}}":        "Growth|by month|line period count ",
 		"#Growth\nquery APIGrowth {series(metrics: [count, tested]) {metric points {start value}}}":                  "API growth|Growth|   ",
 		"query scores_by_key {series(metrics: [mean_score], by: category) {key points {period value}}}":              "Scores by key||line period value key",
 		"{stats {toolsTotal toolsTested}}":                                                                           "||tiles   ",

@@ -300,14 +300,10 @@ type View struct {
 	rows                      *table.Shape
 }
 
-// Columns returns the columns of the rows that EachRow reads.
-func (v *View) Columns() []string { return v.rows.Columns }
-
-// EachRow calls a function with the cells of each row, which it must not retain. They
-// are those of the CSV, with the metrics of series in rows. If the result has no CSV,
-// lists are cells with JSON.
-func (v *View) EachRow(use func([]jsontext.Value) error) error {
-	return v.rows.Rows(jsontext.Value(v.Body), use)
+// Grid returns the start of the rows. They are those of the CSV, with the metrics of series
+// in rows. If the result has no CSV, lists are cells with JSON.
+func (v *View) Grid(ctx context.Context) (*Grid, error) {
+	return NewGrid(ctx, v.rows.Columns, func(use func([]jsontext.Value) error) error { return v.rows.Rows(jsontext.Value(v.Body), use) })
 }
 
 // View executes the query that a request for a page selects.

@@ -2,14 +2,15 @@ package saved
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/savedquery"
 	"palmares/internal/core/lang"
-	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 )
 
 // checkBatch is how many saved queries are read at a time.
@@ -53,66 +54,50 @@ func (s *Queries) each(ctx context.Context, use func(row *ent.SavedQuery, text s
 	}
 }
 
-// noticeRetry is the time between attempts to send emails.
-const noticeRetry = time.Minute
+// checkRetry is the time until queries are checked again if that failed.
+const checkRetry = time.Minute
 
-// Run finds queries that this version of the program no longer accepts, and sends
-// emails to their owners.
+// Run finds queries that this version of the program no longer accepts, and notifies their
+// owners.
 func (s *Queries) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := s.each(ctx, func(row *ent.SavedQuery, text string) error {
-			reason := ""
-			if _, err := newQuery(s.Executor, text); err != nil {
-				reason = err.Error()
-			}
-			if reason == row.BrokenReason {
-				return nil
-			}
-			// Only one of several servers makes the change.
-			return s.Store.Write.SavedQuery.Update().Where(savedquery.ID(row.ID), savedquery.Hash(row.Hash), savedquery.BrokenReason(row.BrokenReason)).
-				SetBrokenReason(reason).SetNotifyOwner(reason != "" && row.BrokenReason == "").Exec(ctx)
+			_, err := newQuery(s.Executor, text)
+			return s.recordBroken(ctx, row, err)
 		})
-		pending := 0
 		if err == nil {
-			pending, err = s.notifyOwners(ctx)
-		}
-		if err == nil && pending == 0 {
 			return
 		}
-		if err != nil && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			s.Log.Warn("checking saved queries failed", "cause", err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(noticeRetry):
+		case <-time.After(checkRetry):
 		}
 	}
 }
 
-// notifyOwners sends pending emails and returns how many failed.
-func (s *Queries) notifyOwners(ctx context.Context) (failed int, err error) {
-	rows, err := s.Store.Read.SavedQuery.Query().Where(savedquery.NotifyOwner(true)).WithAccount().All(ctx)
-	for _, row := range rows {
-		// Of several servers, the first to clear the flag sends the email.
-		n, err := s.Store.Write.SavedQuery.Update().Where(savedquery.ID(row.ID), savedquery.NotifyOwner(true)).SetNotifyOwner(false).Save(ctx)
-		if err != nil {
-			return failed, err
-		}
-		if n == 0 || row.Edges.Account == nil {
-			continue
-		}
-		l := lang.Language(row.Edges.Account.Language)
-		err = s.Mail.Send(ctx, mail.QueryBroken(l, row.Edges.Account.Email, s.Service.ServiceName, row.Name, row.BrokenReason, s.Service.PublicURL+l.Path("/account/queries")))
-		if err == nil {
-			continue
-		}
-		s.Log.Warn("sending an email about a saved query failed", "query", row.ID, "reason", problem.Of(err).Message)
-		if problem.Of(err).Code == problem.Unavailable {
-			failed++
-			if err := s.Store.Write.SavedQuery.UpdateOneID(row.ID).SetNotifyOwner(true).Exec(context.WithoutCancel(ctx)); err != nil {
-				return failed, ent.MaskNotFound(err)
-			}
-		}
+// recordBroken stores why a query is not accepted, or that it is.
+func (s *Queries) recordBroken(ctx context.Context, row *ent.SavedQuery, broken error) error {
+	reason := ""
+	if broken != nil {
+		reason = broken.Error()
 	}
-	return failed, err
+	if reason == row.BrokenReason {
+		return nil
+	}
+	return s.Store.Update(ctx, func(tx *ent.Tx) error {
+		// Only one of several servers makes the change.
+		changed, err := tx.SavedQuery.Update().Where(savedquery.ID(row.ID), savedquery.Hash(row.Hash), savedquery.BrokenReason(row.BrokenReason)).
+			SetBrokenReason(reason).Save(ctx)
+		if err != nil || changed == 0 || row.BrokenReason != "" {
+			return err
+		}
+		owner, l := row.Edges.Account, lang.Language(row.Edges.Account.Language)
+		return outbox.Add(ctx, tx, aboutQuery(row.AccountID, row.Name), mail.QueryBroken(l, owner.Email, s.Service.ServiceName, row.Name, reason, s.Service.PublicURL+l.Path("/account/queries")))
+	})
 }
+
+// aboutQuery is what the email about a broken query is about.
+func aboutQuery(account int, name string) string { return fmt.Sprintf("query %d/%s", account, name) }

@@ -19,6 +19,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/notify/outbox"
 )
 
 // Names and handles are in lower case, so that none differ only in case, and in
@@ -221,8 +222,11 @@ func save(ctx context.Context, tx *ent.Tx, owner *ent.Account, n NewQuery) (*ent
 		return tx.SavedQuery.Create().SetAccountID(owner.ID).SetName(n.Name).SetHash(hash).
 			SetTitle(n.Title).SetDescription(n.Description).SetChart(string(chart)).SetPublic(n.Public).Save(ctx)
 	}
+	if err := outbox.Withdraw(ctx, tx, aboutQuery(owner.ID, n.Name)); err != nil {
+		return nil, err
+	}
 	return rows[at].Update().SetHash(hash).SetTitle(n.Title).SetDescription(n.Description).SetChart(string(chart)).SetPublic(n.Public).
-		SetBrokenReason("").SetNotifyOwner(false).SetUpdatedAt(time.Now().UTC()).Save(ctx)
+		SetBrokenReason("").SetUpdatedAt(time.Now().UTC()).Save(ctx)
 }
 
 // addVersion stores a text, unless the account has saved it before.

@@ -22,7 +22,7 @@ import (
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
-	"palmares/internal/notify/mail"
+	"palmares/internal/notify/outbox"
 	"palmares/rest"
 )
 
@@ -32,7 +32,6 @@ type Config struct {
 	Store    *store.Store
 	Executor *graph.Executor
 	Cache    *cache.Cache
-	Mail     *mail.Mailer
 	Log      *slog.Logger
 	BuiltIn  []BuiltIn
 }
@@ -180,6 +179,12 @@ func (s *Queries) Text(ctx context.Context, q *Query) (string, error) {
 
 // Delete deletes a saved query. Its versions remain available by their hashes.
 func (s *Queries) Delete(ctx context.Context, owner *ent.Account, name string) error {
-	n, err := s.Store.Write.SavedQuery.Delete().Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).Exec(ctx)
+	n := 0
+	err := s.Store.Update(ctx, func(tx *ent.Tx) (err error) {
+		if n, err = tx.SavedQuery.Delete().Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).Exec(ctx); err != nil {
+			return err
+		}
+		return outbox.Withdraw(ctx, tx, aboutQuery(owner.ID, name))
+	})
 	return s.changed(owner, name, n, err)
 }

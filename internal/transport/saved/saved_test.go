@@ -23,7 +23,6 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/notify/mail"
 	"palmares/rest"
 )
 
@@ -52,12 +51,10 @@ func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *lo
 	lines := &logged{}
 	log := slog.New(slog.NewTextHandler(lines, nil))
 	memory := cache.New(8<<20, []byte("secret"), log)
-	mailer, err := mail.New(mail.Config{From: "palmares@example.com", Log: log})
-	testkit.Check(t, err)
 	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: memory})
 	q, err := New(Config{
 		Service: rest.Config{PublicURL: "https://palmares.example", ServiceName: "palmares"},
-		Store:   s, Executor: executor, Cache: memory, Mail: mailer, Log: log, BuiltIn: builtIn,
+		Store:   s, Executor: executor, Cache: memory, Log: log, BuiltIn: builtIn,
 	})
 	testkit.Check(t, err)
 	return q, lines
@@ -369,7 +366,7 @@ func breakQuery(t testing.TB, s *store.Store, row *ent.SavedQuery) string {
 // number of servers and restarts, and another if it happens again.
 func TestBrokenQueries(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		q, lines := newQueries(t, s)
+		q, _ := newQueries(t, s)
 		owner := newAccount(t, s, auth.Developer)
 		_, err := q.Save(t.Context(), owner, NewQuery{Name: "valid", Handle: "ana", Text: names})
 		testkit.Check(t, err)
@@ -394,8 +391,8 @@ func TestBrokenQueries(t *testing.T) {
 		}
 		servers.Wait()
 		q.Run(t.Context())
-		if got := strings.Count(lines.String(), "no longer valid"); got != 1 {
-			t.Errorf("got %d emails, want 1:\n%s", got, lines)
+		if n := s.Read.Notice.Query().AllX(t.Context()); len(n) != 1 || n[0].Recipient != owner.Email || !strings.Contains(n[0].Text, "oldField") {
+			t.Errorf("got emails %v, want one with the reason", n)
 		}
 		query, err = q.Find(t.Context(), owner, "old")
 		testkit.Check(t, err)
@@ -404,8 +401,8 @@ func TestBrokenQueries(t *testing.T) {
 		}
 		query, err = q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names})
 		testkit.Check(t, err)
-		if query.BrokenReason != "" || len(check()) != 0 {
-			t.Errorf("got reason %q and %v, want none after saving", query.BrokenReason, found)
+		if query.BrokenReason != "" || len(check()) != 0 || s.Read.Notice.Query().CountX(t.Context()) != 0 {
+			t.Errorf("got reason %q, %v or an email, want none after saving", query.BrokenReason, found)
 		}
 	})
 }

@@ -31,11 +31,13 @@ import (
 const (
 	mostMarks     = 12_000   // in all drawings for a page
 	mostAllocated = 64 << 20 // bytes, besides a multiple of the result
+	mostCells     = 10_000
+	mostCell      = 1_000 // bytes
 )
 
 // drawAll makes everything that a page and the files of a chart show of a result. It
 // returns the marks of all drawings.
-func drawAll(t testing.TB, body string, f form) (shown *table, drawn *chart.Chart, marks int) {
+func drawAll(t testing.TB, body string, f saved.Chart) (shown *table, drawn *chart.Chart, marks int) {
 	t.Helper()
 	shown = tableOf(t, body)
 	drawn = newChart(lang.English, shown, f, november)
@@ -66,7 +68,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-func checkCost(t *testing.T, body string, f form) (shown *table, drawn *chart.Chart) {
+func checkCost(t *testing.T, body string, f saved.Chart) (shown *table, drawn *chart.Chart) {
 	t.Helper()
 	marks := 0
 	used := allocated(func() { shown, drawn, marks = drawAll(t, body, f) })
@@ -83,8 +85,8 @@ func checkCost(t *testing.T, body string, f form) (shown *table, drawn *chart.Ch
 			longest = max(longest, len(c.Text))
 		}
 	}
-	if cells > maxCells || longest > maxCell+len("…") {
-		t.Errorf("got %d cells of at most %d bytes, want %d of %d", cells, longest, maxCells, maxCell)
+	if cells > mostCells || longest > mostCell+len("…") {
+		t.Errorf("got %d cells of at most %d bytes, want %d of %d", cells, longest, mostCells, mostCell)
 	}
 	return shown, drawn
 }
@@ -112,23 +114,23 @@ func TestLargeResults(t *testing.T) {
 	day := func(i int) string { return fmt.Sprintf("%04d-%02d-%02d", 1990+i/336, i/28%12+1, i%28+1) }
 	for name, c := range map[string]struct {
 		body    string
-		form    form
+		form    saved.Chart
 		undrawn bool
 	}{
 		"lists as labels": {rowsOf(3, func(i int) string {
 			return fmt.Sprintf(`{"score":%d,"alternatives":%s,"priceHistory":[%d]}`, i, long(600_000), i)
-		}), form{}, false},
-		"long names":   {rowsOf(40, func(i int) string { return fmt.Sprintf(`{"name":"%d%s","n":%d}`, i, strings.Repeat("W", 50_000), i) }), form{}, false},
-		"many columns": {rowsOf(50, func(i int) string { return "{" + columns(150, fmt.Sprintf(`"c%%d":"%d"`, i%7)) + `,"n":1}` }), form{}, true},
-		"many pairs":   {rowsOf(400, func(i int) string { return "{" + columns(25, fmt.Sprintf(`"c%%d":"x%d"`, i%199)) + `,"n":1}` }), form{}, true},
-		"many metrics": {rowsOf(500, func(i int) string { return fmt.Sprintf(`{"metric":"m%d","start":"2020-01","value":%d}`, i, i) }), form{Kind: "line", X: "start", Y: "value", Series: "metric"}, true},
-		"many series":  {rowsOf(500, func(i int) string { return fmt.Sprintf(`{"k":"m%d","start":"%s","value":%d}`, i, day(i), i) }), form{Kind: "line", X: "start", Y: "value", Series: "k"}, true},
+		}), saved.Chart{}, false},
+		"long names":   {rowsOf(40, func(i int) string { return fmt.Sprintf(`{"name":"%d%s","n":%d}`, i, strings.Repeat("W", 50_000), i) }), saved.Chart{}, false},
+		"many columns": {rowsOf(50, func(i int) string { return "{" + columns(150, fmt.Sprintf(`"c%%d":"%d"`, i%7)) + `,"n":1}` }), saved.Chart{}, true},
+		"many pairs":   {rowsOf(400, func(i int) string { return "{" + columns(25, fmt.Sprintf(`"c%%d":"x%d"`, i%199)) + `,"n":1}` }), saved.Chart{}, true},
+		"many metrics": {rowsOf(500, func(i int) string { return fmt.Sprintf(`{"metric":"m%d","start":"2020-01","value":%d}`, i, i) }), saved.Chart{Kind: "line", X: "start", Y: "value", Series: "metric"}, true},
+		"many series":  {rowsOf(500, func(i int) string { return fmt.Sprintf(`{"k":"m%d","start":"%s","value":%d}`, i, day(i), i) }), saved.Chart{Kind: "line", X: "start", Y: "value", Series: "k"}, true},
 		"many periods": {rowsOf(500, func(i int) string {
 			return fmt.Sprintf(`{"k":"k%d","month":"%d-%02d","count":%d}`, i%12, 1980+i/12, i%12+1, i)
-		}), form{Kind: "line", X: "month", Y: "count", Series: "k"}, true},
-		"all of time": {`[{"at":"0001-01-01","n":1},{"at":"9999-12-31","n":2},{"at":"2026","n":3}]`, form{}, false},
-		"wide rows":   {"[" + strings.Repeat(`{`+columns(300, `"w%d":1`)+`},`, 5_000) + `{}]`, form{}, true},
-		"many rows":   {"[" + strings.Repeat(`{"k":"a","n":1},`, 120_000) + `{"k":"b","n":2}]`, form{}, false},
+		}), saved.Chart{Kind: "line", X: "month", Y: "count", Series: "k"}, true},
+		"all of time": {`[{"at":"0001-01-01","n":1},{"at":"9999-12-31","n":2},{"at":"2026","n":3}]`, saved.Chart{}, false},
+		"wide rows":   {"[" + strings.Repeat(`{`+columns(300, `"w%d":1`)+`},`, 5_000) + `{}]`, saved.Chart{}, true},
+		"many rows":   {"[" + strings.Repeat(`{"k":"a","n":1},`, 120_000) + `{"k":"b","n":2}]`, saved.Chart{}, false},
 	} {
 		shown, drawn := checkCost(t, c.body, c.form)
 		if shown.Undrawn != c.undrawn || c.undrawn && drawn != nil {
@@ -144,9 +146,9 @@ func TestLargeResults(t *testing.T) {
 // A page that nobody waits for any longer is not drawn.
 func TestDrawingStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	drawn := newChart(lang.English, tableOf(t, `[{"k":"a","n":1},{"k":"b","n":2}]`), form{}, november)
+	drawn := newChart(lang.English, tableOf(t, `[{"k":"a","n":1},{"k":"b","n":2}]`), saved.Chart{}, november)
 	cancel()
-	if _, err := newTable(ctx, []string{"a"}, eachOf([][]jsontext.Value{{jsontext.Value("1")}})); err == nil {
+	if _, err := saved.NewGrid(ctx, []string{"a"}, eachOf([][]jsontext.Value{{jsontext.Value("1")}})); err == nil {
 		t.Error("got a table, want the error of the context")
 	}
 	if html, err := drawn.Draw(ctx); err == nil || html != template.HTML("") {
@@ -261,6 +263,6 @@ func FuzzDraw(f *testing.F) {
 	f.Add(uint64(4), "bar", "name", "score", "k")
 	f.Add(uint64(5), "tiles", "", "", "")
 	f.Fuzz(func(t *testing.T, seed uint64, kind, x, y, series string) {
-		checkCost(t, result(rand.New(rand.NewPCG(seed, 0))), form{Kind: kind, X: x, Y: y, Series: series})
+		checkCost(t, result(rand.New(rand.NewPCG(seed, 0))), saved.Chart{Kind: kind, X: x, Y: y, Series: series})
 	})
 }

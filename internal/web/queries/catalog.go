@@ -17,6 +17,12 @@ import (
 	"palmares/internal/web/words"
 )
 
+// table is a result with words for its columns.
+type table struct {
+	*saved.Grid
+	Headings []string
+}
+
 // catalog is what a page says about a result besides its values: names instead of
 // slugs, and when the catalog starts and ends.
 type catalog struct {
@@ -89,15 +95,12 @@ func (c *catalog) name(l lang.Language, column, value string) string {
 	if name, ok := words.Code(l, value); ok {
 		return words.Sentence(name)
 	}
-	switch lastName(column) {
+	switch saved.LastName(column) {
 	case "key", "thenKey", "slug", "category", "categorySlug": // the item has been removed
 		return words.Sentence(value)
 	}
 	return value
 }
-
-// lastName returns the field that a column is.
-func lastName(column string) string { return column[strings.LastIndexByte(column, '.')+1:] }
 
 // words returns the words for a column and its unit. Keys are named after what they
 // refer to.
@@ -106,7 +109,7 @@ func (t *table) words(l lang.Language, column int, c catalog) (string, chart.Uni
 	field := path[len(path)-1]
 	switch field {
 	case "value":
-		if c.metric != "" && !slices.ContainsFunc(t.Columns, func(column string) bool { return lastName(column) == "metric" }) {
+		if c.metric != "" && !slices.ContainsFunc(t.Columns, func(column string) bool { return saved.LastName(column) == "metric" }) {
 			field = c.metric
 		}
 	case "name", "label", "title", "slug":
@@ -156,8 +159,8 @@ func (t *table) addWords(l lang.Language, c catalog) {
 			}
 			t.Headings[i] = strings.Join(path, " · ")
 		}
-		isText, field := t.kindOf(i) == texts, lastName(column)
-		format := units[i].Formatter(l, t.numbers(i)...)
+		isText, field := t.KindOf(i) == saved.Texts, saved.LastName(column)
+		format := units[i].Formatter(l, t.Numbers(i)...)
 		for _, r := range t.Rows {
 			if len(r[i].Text) > graph.MaxText { // neither a price nor a code
 				continue

@@ -33,11 +33,12 @@ func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension str
 		if err != nil {
 			return nil, 0, err
 		}
-		t, err := newTable(ctx, view.Columns(), view.EachRow)
+		grid, err := view.Grid(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
-		drawn := newChart(l, t, form(view.Chart), p.readCatalog(ctx, l, view, t))
+		t := &table{Grid: grid}
+		drawn := newChart(l, t, view.Chart, p.readCatalog(ctx, l, view, t))
 		if drawn == nil {
 			return nil, view.Result.Newest, problem.New(problem.NotFound, "The result of this query cannot be drawn as a chart. Its page shows it as a table.")
 		}

@@ -191,11 +191,13 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	if view.Err != nil {
 		return data, nil
 	}
-	if data.Table, err = newTable(r.Context(), view.Columns(), view.EachRow); err != nil {
+	grid, err := view.Grid(r.Context())
+	if err != nil {
 		return nil, err
 	}
+	data.Table = &table{Grid: grid}
 	names := p.readCatalog(r.Context(), l, view, data.Table)
-	if data.Chart = newChart(l, data.Table, form(view.Chart), names); data.Chart != nil {
+	if data.Chart = newChart(l, data.Table, view.Chart, names); data.Chart != nil {
 		if data.Drawing, err = data.Chart.Draw(r.Context()); err != nil {
 			return nil, err
 		}

@@ -33,9 +33,9 @@ import (
 func tableOf(t testing.TB, body string) *table {
 	t.Helper()
 	columns, rows := readRows(t, body)
-	found, err := newTable(t.Context(), columns, eachOf(rows))
+	grid, err := saved.NewGrid(t.Context(), columns, eachOf(rows))
 	testkit.Check(t, err)
-	return found
+	return &table{Grid: grid}
 }
 
 func readRows(t testing.TB, body string) (columns []string, rows [][]jsontext.Value) {
@@ -90,6 +90,10 @@ func TestTable(t *testing.T) {
 			`{tool(slug: "plume") {slug comparisons(limit: 1) {slug} alternatives(limit: 1) {slug}}}`,
 			"slug|comparisons|alternatives\n" + `plume|[{"slug":"plume-vs-ecritoire-cie"}]|[{"slug":"relire-svp"}]`,
 		},
+		{ // an empty list is not []
+			`{tool(slug: "plume") {slug alternatives(limit: 1) {slug} comparisonConnection(first: 0) {nodes {title}}}}`,
+			"slug|alternatives|comparisonConnection.nodes\n" + `plume|[{"slug":"relire-svp"}]|`,
+		},
 	}
 	var all []saved.BuiltIn
 	for i, e := range wanted {
@@ -100,7 +104,7 @@ func TestTable(t *testing.T) {
 	for i, e := range wanted {
 		view, err := queries.View(httptest.NewRequest(http.MethodGet, fmt.Sprint("/q/palmares/query-", i), nil))
 		testkit.Check(t, err)
-		found, err := newTable(t.Context(), view.Columns(), view.EachRow)
+		found, err := view.Grid(t.Context())
 		testkit.Check(t, err)
 		lines := []string{strings.Join(found.Columns, "|")}
 		for _, row := range found.Rows {
@@ -115,8 +119,8 @@ func TestTable(t *testing.T) {
 		}
 	}
 	many := tableOf(t, "["+strings.Repeat(`{"n":1},`, 600)+`{"n":1}]`)
-	if len(many.Rows) != maxRows || many.Total != 601 {
-		t.Errorf("got %d of %d rows, want %d of 601", len(many.Rows), many.Total, maxRows)
+	if len(many.Rows) != 500 || many.Total != 601 {
+		t.Errorf("got %d of %d rows, want %d of 601", len(many.Rows), many.Total, 500)
 	}
 }
 
@@ -177,23 +181,23 @@ func TestChart(t *testing.T) {
 		"[" + series("count", two) + "," + series("mean_monthly_price", two) + "]":                                     "Key figures: [{Active tools 48.5 +8.5 since October\u00a02026} {Average monthly price, € €48.50 +€8.50 since October\u00a02026}]",
 		"[" + series("count", five) + "," + series("mean_monthly_price", five) + "," + series("additions", five) + "]": "Figures over time: linesActive tools  5 linesAverage monthly price, €  5 columnsAdded tools  5",
 	} {
-		if got := described(newChart(lang.English, tableOf(t, body), form{}, november)); got != want {
+		if got := described(newChart(lang.English, tableOf(t, body), saved.Chart{}, november)); got != want {
 			t.Errorf("%s: got %s, want %s", body, got, want)
 		}
 	}
 	const french = `[{"key":"chat","avgMonthlyPrice":1},{"key":"redaction","avgMonthlyPrice":2}]`
-	if got, want := described(newChart(lang.French, tableOf(t, french), form{}, november)), "Prix mensuel moyen, € par catégorie: 2 bars"; strings.ReplaceAll(got, "\u00a0", " ") != want {
+	if got, want := described(newChart(lang.French, tableOf(t, french), saved.Chart{}, november)), "Prix mensuel moyen, € par catégorie: 2 bars"; strings.ReplaceAll(got, "\u00a0", " ") != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
 // Slugs become names. Those of tools that no longer exist become words.
 func TestNames(t *testing.T) {
-	bars := newChart(lang.English, tableOf(t, `[{"key":"relire-svp","winRate":0.5},{"key":"grenier-commun","winRate":0},{"key":"mort","winRate":1}]`), form{}, november).Content.(chart.Bars)
+	bars := newChart(lang.English, tableOf(t, `[{"key":"relire-svp","winRate":0.5},{"key":"grenier-commun","winRate":0},{"key":"mort","winRate":1}]`), saved.Chart{}, november).Content.(chart.Bars)
 	if want := (chart.Bars{{Label: "Relire, s’il vous plaît", Text: "50%", Value: 0.5}, {Label: "Grenier commun", Text: "0%"}, {Label: "Shut down", Text: "100%", Value: 1}}); !reflect.DeepEqual(bars, want) {
 		t.Errorf("got %+v, want %+v", bars, want)
 	}
-	bars = newChart(lang.English, tableOf(t, `[{"name":"v0","score":5},{"name":"plain","score":6}]`), form{}, november).Content.(chart.Bars)
+	bars = newChart(lang.English, tableOf(t, `[{"name":"v0","score":5},{"name":"plain","score":6}]`), saved.Chart{}, november).Content.(chart.Bars)
 	if bars[0].Label != "v0" || bars[1].Label != "plain" {
 		t.Errorf("got %+v, want names unchanged", bars)
 	}
@@ -205,16 +209,16 @@ func TestForm(t *testing.T) {
 	const rows = `[{"name":"A","score":8,"price":3},{"name":"B","score":9,"price":2}]`
 	for _, c := range []struct {
 		body string
-		form form
+		form saved.Chart
 		want string
 	}{
-		{body, form{Kind: "table"}, "none"},
-		{body, form{Kind: "tiles"}, "Key figures: [{Active tools 48 +8 since October\u00a02026} {Tested tools 8 +4 since October\u00a02026}]"},
-		{body, form{Kind: "bar", X: "metric", Y: "value"}, "Value by figure: 4 bars"},
-		{body, form{Kind: "tiles", X: "period", Y: "tested"}, "Key figures: [{Tested tools 8 +4 since October\u00a02026}]"},
-		{rows, form{}, "Price by tool: 2 bars"},
-		{rows, form{Kind: "bar", X: "name", Y: "score"}, "Score by tool: 2 bars"},
-		{rows, form{Y: "nothing"}, "Price by tool: 2 bars"},
+		{body, saved.Chart{Kind: "table"}, "none"},
+		{body, saved.Chart{Kind: "tiles"}, "Key figures: [{Active tools 48 +8 since October\u00a02026} {Tested tools 8 +4 since October\u00a02026}]"},
+		{body, saved.Chart{Kind: "bar", X: "metric", Y: "value"}, "Value by figure: 4 bars"},
+		{body, saved.Chart{Kind: "tiles", X: "period", Y: "tested"}, "Key figures: [{Tested tools 8 +4 since October\u00a02026}]"},
+		{rows, saved.Chart{}, "Price by tool: 2 bars"},
+		{rows, saved.Chart{Kind: "bar", X: "name", Y: "score"}, "Score by tool: 2 bars"},
+		{rows, saved.Chart{Y: "nothing"}, "Price by tool: 2 bars"},
 	} {
 		if got := described(newChart(lang.English, tableOf(t, c.body), c.form, november)); got != c.want {
 			t.Errorf("%+v: got %s, want %s", c.form, got, c.want)
@@ -224,12 +228,12 @@ func TestForm(t *testing.T) {
 
 // Negative numbers have a minus sign, and another color among positive ones.
 func TestNegativeBars(t *testing.T) {
-	got := newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":5},{"k":"c","n":null}]`), form{}, catalog{}).Content
+	got := newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":5},{"k":"c","n":null}]`), saved.Chart{}, catalog{}).Content
 	want := chart.Bars{{Label: "a", Text: "−20.5", Value: -20.5, Series: negativeSeries}, {Label: "b", Text: "5.0", Value: 5}, {Label: "c"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	got = newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":-5}]`), form{}, catalog{}).Content
+	got = newChart(lang.English, tableOf(t, `[{"k":"a","n":-20.5},{"k":"b","n":-5}]`), saved.Chart{}, catalog{}).Content
 	if bars := got.(chart.Bars); bars[0].Series != 0 || bars[1].Series != 0 {
 		t.Errorf("got %+v, want the first color for negative numbers only", bars)
 	}
@@ -243,7 +247,7 @@ func TestLines(t *testing.T) {
 		return chart.Time(found)
 	}
 	plotOf := func(body string) *chart.Plot {
-		return newChart(lang.English, tableOf(t, body), form{}, november).Content.(chart.Plots)[0]
+		return newChart(lang.English, tableOf(t, body), saved.Chart{}, november).Content.(chart.Plots)[0]
 	}
 	values := plotOf(`[{"key":"chat","at":"2026-08","score":8},{"key":"redaction","at":"2026-08","score":5},{"key":"chat","at":"2026-10","score":7},{"key":"redaction","at":"2026-09","score":6},{"key":"redaction","at":"2026-10","score":null}]`)
 	if s := values.Series[0]; s.Name != "Chat" || len(s.Points) != 2 || s.Points[0].X != at("2026-08-01") || s.Points[1].X != at("2026-10-01") || !s.Points[1].Gap || s.Points[1].Text != "Chat · October\u00a02026 · 7.0" {
@@ -267,7 +271,7 @@ func TestLines(t *testing.T) {
 
 // Rows without a day have no place on an axis of time.
 func TestRowsWithoutDay(t *testing.T) {
-	c := newChart(lang.English, tableOf(t, `[{"at":"2026-09-01","n":1},{"at":null,"n":2},{"at":"2026-11-01","n":3}]`), form{}, november)
+	c := newChart(lang.English, tableOf(t, `[{"at":"2026-09-01","n":1},{"at":null,"n":2},{"at":"2026-11-01","n":3}]`), saved.Chart{}, november)
 	if got, want := described(c), "N over time: lines  2"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -307,7 +311,7 @@ func TestChartNote(t *testing.T) {
 	for body, want := range map[string]string{
 		rows(12, series): "[]", rows(13, series): "[12 of 13 series, those with the highest latest values.]", rows(40, bars): "[]", rows(601, bars): "[The chart shows 40 of 601 rows.]",
 	} {
-		if c := newChart(lang.English, tableOf(t, body), form{}, november); fmt.Sprint(c.Notes) != want {
+		if c := newChart(lang.English, tableOf(t, body), saved.Chart{}, november); fmt.Sprint(c.Notes) != want {
 			t.Errorf("%.40s: got notes %q, want %s", body, c.Notes, want)
 		}
 	}
@@ -344,7 +348,7 @@ func TestPageEscapesTexts(t *testing.T) {
 	found := tableOf(t, strings.ReplaceAll(body, `\'`, `'`))
 	lines := tableOf(t, strings.ReplaceAll(fmt.Sprintf(`[{"k":%q,"at":"2026-01","n":1},{"k":%q,"at":"2026-02","n":2},{"k":"b","at":"2026-01","n":2}]`, evil, evil), `\'`, `'`))
 	for _, shown := range []*table{found, lines} {
-		c := newChart(lang.English, shown, form{}, catalog{})
+		c := newChart(lang.English, shown, saved.Chart{}, catalog{})
 		if c == nil {
 			t.Fatal("got no chart, want one")
 		}

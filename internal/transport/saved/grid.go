@@ -1,4 +1,4 @@
-package queries
+package saved
 
 import (
 	"context"
@@ -10,22 +10,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// table shows the start of a result.
-type table struct {
-	Columns  []string
-	Headings []string // words for Columns
-	Rows     [][]cell // as long as Columns
-	Total    int      // rows in the result; more than Rows if there are many
-	Omitted  int      // columns of the result for which there is no room
-	IsMore   bool     // the result has more rows than Total
-	Undrawn  bool     // it is too large for a chart
+// Grid shows the start of a result.
+type Grid struct {
+	Columns []string
+	Rows    [][]Cell // as long as Columns
+	Total   int      // rows in the result; more than Rows if there are many
+	Omitted int      // columns of the result for which there is no room
+	IsMore  bool     // the result has more rows than Total
+	Undrawn bool     // it is too large for a chart
 }
 
 // Numeric reports whether a column has numbers.
-func (t *table) Numeric(column int) bool { return t.kindOf(column) == numbers }
+func (t *Grid) Numeric(column int) bool { return t.KindOf(column) == Numbers }
 
-// numbers returns the numbers of a column.
-func (t *table) numbers(column int) (all []float64) {
+// Numbers returns the numbers of a column.
+func (t *Grid) Numbers(column int) (all []float64) {
 	for _, r := range t.Rows {
 		if r[column].IsNumber {
 			all = append(all, r[column].Number)
@@ -34,46 +33,47 @@ func (t *table) numbers(column int) (all []float64) {
 	return all
 }
 
+// What the cells of a column have in common.
 const (
-	empty = iota
-	numbers
-	dates
-	texts
+	Empty = iota
+	Numbers
+	Dates
+	Texts
 )
 
 var period = regexp.MustCompile(`^[0-9]{4}(-([0-9]{2}(-[0-9]{2}(T.*)?)?|Q[1-4]|W[0-9]{2}))?$`)
 
-// kindOf returns what all cells of a column have in common.
-func (t *table) kindOf(column int) int {
-	kind := empty
+// KindOf returns what all cells of a column have in common.
+func (t *Grid) KindOf(column int) int {
+	kind := Empty
 	for _, r := range t.Rows {
-		c, found := r[column], texts
+		c, found := r[column], Texts
 		switch {
 		case c.Text == "":
 			continue
 		case c.IsNumber:
-			found = numbers
+			found = Numbers
 		case period.MatchString(c.Text):
-			found = dates
+			found = Dates
 		}
-		if kind == empty {
+		if kind == Empty {
 			kind = found
 		} else if kind != found {
-			return texts
+			return Texts
 		}
 	}
 	return kind
 }
 
-// cell is a value of a row.
-type cell struct {
+// Cell is a value of a row.
+type Cell struct {
 	Text     string // what readers see; empty for null
 	Number   float64
 	IsNumber bool
 }
 
-// number returns the number of a cell, or nil.
-func (c cell) number() *float64 {
+// Value returns the number of a cell, or nil.
+func (c Cell) Value() *float64 {
 	if !c.IsNumber {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (c cell) number() *float64 {
 }
 
 // IsPeriod reports whether a cell is a day, a month or another period.
-func (c cell) IsPeriod() bool { return !c.IsNumber && period.MatchString(c.Text) }
+func (c Cell) IsPeriod() bool { return !c.IsNumber && period.MatchString(c.Text) }
 
 // What a page shows of a result, so that it costs the server the same whatever a query
 // returns. The data has all of it.
@@ -106,9 +106,9 @@ func cutText(text string) string {
 	return text[:end] + "…"
 }
 
-// newTable returns the table of some rows, which a function reads.
-func newTable(ctx context.Context, columns []string, eachRow func(func([]jsontext.Value) error) error) (*table, error) {
-	t := &table{Columns: columns[:min(len(columns), maxColumns)]}
+// NewGrid returns the start of some rows, which a function reads.
+func NewGrid(ctx context.Context, columns []string, eachRow func(func([]jsontext.Value) error) error) (*Grid, error) {
+	t := &Grid{Columns: columns[:min(len(columns), maxColumns)]}
 	t.Omitted = len(columns) - len(t.Columns)
 	room := min(maxRows, maxCells/max(1, len(t.Columns)))
 	err := eachRow(func(values []jsontext.Value) error {
@@ -116,7 +116,7 @@ func newTable(ctx context.Context, columns []string, eachRow func(func([]jsontex
 			return errEnough
 		}
 		if t.Total++; t.Total <= room {
-			cells := make([]cell, len(t.Columns))
+			cells := make([]Cell, len(t.Columns))
 			for i := range cells {
 				cells[i] = cellOf(values[i])
 			}
@@ -133,7 +133,7 @@ func newTable(ctx context.Context, columns []string, eachRow func(func([]jsontex
 // errEnough ends the reading of a result.
 var errEnough = errors.New("all rows that are counted have been read")
 
-func cellOf(value jsontext.Value) (c cell) {
+func cellOf(value jsontext.Value) (c Cell) {
 	defer func() { c.Text = cutText(c.Text) }()
 	switch value.Kind() {
 	case 'n', jsontext.KindInvalid:
@@ -147,7 +147,9 @@ func cellOf(value jsontext.Value) (c cell) {
 			c.Text = string(value)
 		}
 	default:
-		c.Text = string(value)
+		if c.Text = string(value); c.Text == "[]" { // nothing to read
+			c.Text = ""
+		}
 	}
 	return c
 }

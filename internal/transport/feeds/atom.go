@@ -1,5 +1,5 @@
-// Package atom serves the journal's events as Atom feeds.
-package atom
+// Package feeds serves the journal's events as Atom feeds.
+package feeds
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package atom_test
+package feeds_test
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/notify/atom"
+	"palmares/internal/transport/feeds"
 	"palmares/internal/web/page"
 )
 
@@ -49,10 +49,10 @@ func newHandler(s *store.Store) http.Handler {
 	return newHandlerFor(s, responses, nil)
 }
 
-func newHandlerFor(s *store.Store, responses *cache.Cache, visitors atom.Visitors) http.Handler {
+func newHandlerFor(s *store.Store, responses *cache.Cache, visitors feeds.Visitors) http.Handler {
 	quiet := slog.New(slog.DiscardHandler)
 	catalog := release.NewCatalog(s, quiet, 1<<20, nil)
-	h := atom.New(atom.Config{
+	h := feeds.New(feeds.Config{
 		Store: s, Cache: responses, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet, Visitors: visitors,
 		Release: func(ctx context.Context, number int) (*release.Release, error) {
 			newest, err := catalog.Newest(ctx)
@@ -63,14 +63,14 @@ func newHandlerFor(s *store.Store, responses *cache.Cache, visitors atom.Visitor
 		},
 	})
 	mux := http.NewServeMux()
-	for _, path := range []string{atom.Path, atom.ToolPath, atom.CategoryPath} {
+	for _, path := range []string{feeds.Path, feeds.ToolPath, feeds.CategoryPath} {
 		mux.Handle(path, h)
 	}
 	return page.Localize(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if release, err := s.CurrentRelease(r.Context()); err == nil && release != nil {
 			_ = responses.Renew(release.ID)
 		}
-		if strings.HasPrefix(r.URL.Path, atom.Path) { // a mux would redirect some paths
+		if strings.HasPrefix(r.URL.Path, feeds.Path) { // a mux would redirect some paths
 			h.ServeHTTP(w, r)
 			return
 		}

@@ -1,0 +1,146 @@
+package outbox
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"palmares/ent"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/notify/mail"
+)
+
+const ana = "ana@example.com"
+
+// server is one of the servers of a database, with a clock of its own.
+type server struct {
+	*Outbox
+	log   *testkit.Log
+	later time.Duration
+}
+
+func newServer(t *testing.T, s *store.Store, url string) *server {
+	t.Helper()
+	started := &server{log: &testkit.Log{}}
+	log := slog.New(slog.NewTextHandler(started.log, nil))
+	mailer, err := mail.New(mail.Config{URL: url, From: "palmares@palmares.example", Log: log})
+	testkit.Check(t, err)
+	started.Outbox = New(s, mailer, log)
+	started.now = func() time.Time { return time.Now().Add(started.later) }
+	return started
+}
+
+// sendAfter sends what is due after a time.
+func (s *server) sendAfter(t *testing.T, wait time.Duration) {
+	t.Helper()
+	s.later += wait
+	testkit.Check(t, s.Send(t.Context()))
+}
+
+func add(t *testing.T, s *store.Store, about, subject string) {
+	t.Helper()
+	testkit.Check(t, s.Update(t.Context(), func(tx *ent.Tx) error {
+		return Add(t.Context(), tx, about, mail.Message{To: ana, Subject: subject, Text: "text", HTML: "<p>text"})
+	}))
+}
+
+// Several servers send each notice once, and nothing of a transaction that failed or that
+// was withdrawn.
+func TestNoticesAreSentOnce(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		box := testkit.StartSMTP(t)
+		const notices = 10
+		for range notices {
+			add(t, s, "", "Hello")
+		}
+		add(t, s, "endpoint 1", "Withdrawn")
+		failed := errors.New("failed")
+		if err := s.Update(t.Context(), func(tx *ent.Tx) error {
+			testkit.Check(t, Add(t.Context(), tx, "", mail.Message{To: ana, Subject: "Rolled back"}))
+			return failed
+		}); !errors.Is(err, failed) {
+			t.Errorf("got %v, want the error", err)
+		}
+		testkit.Check(t, s.Update(t.Context(), func(tx *ent.Tx) error { return Withdraw(t.Context(), tx, "endpoint 1") }))
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { newServer(t, s, box.URL).sendAfter(t, time.Second) })
+		}
+		all.Wait()
+		for range notices {
+			if email := box.Wait(t, ana); !strings.Contains(email, "Subject: Hello") {
+				t.Errorf("got %s, want a notice that was committed", email)
+			}
+		}
+		newServer(t, s, box.URL).sendAfter(t, 2*lifetime)
+		if left := s.Read.Notice.Query().CountX(t.Context()); box.Count(ana) != notices || left != 0 {
+			t.Errorf("got %d emails and %d notices left, want %d and 0", box.Count(ana), left, notices)
+		}
+	})
+}
+
+// A notice survives an outage of the mail server and a server that dies while it sends. All
+// attempts have the same Message-ID.
+func TestNoticesAreRetried(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		box := testkit.StartSMTP(t)
+		box.Stop()
+		add(t, s, "", "Hello")
+		first := newServer(t, s, box.URL)
+		for range 3 {
+			first.sendAfter(t, time.Second)
+		}
+		if n := s.Read.Notice.Query().OnlyX(t.Context()); n.Attempts != 1 || strings.Count(first.log.String(), "sending an email failed, will retry") != 1 {
+			t.Errorf("got %d attempts within the delay, want 1, which is logged: %s", n.Attempts, first.log)
+		}
+		if strings.Contains(first.log.String(), ana) {
+			t.Errorf("got log %s, want no address", first.log)
+		}
+		first.sendAfter(t, minDelay)
+		box.Start(t)
+		id := s.Read.Notice.Query().OnlyX(t.Context()).MessageID
+		// This server took the notice and died.
+		s.Write.Notice.Update().AddAttempts(1).SetNextAt(time.Now().Add(first.later + lease)).ExecX(t.Context())
+		next := newServer(t, s, box.URL)
+		next.sendAfter(t, first.later+time.Second)
+		if box.Count(ana) != 0 {
+			t.Error("got an email that another server is sending, want none")
+		}
+		next.sendAfter(t, lease)
+		if email := box.Wait(t, ana); !strings.Contains(email, id) {
+			t.Errorf("got %s, want Message-ID %s", email, id)
+		}
+	})
+}
+
+// A notice that cannot be delivered is logged and dropped: at once if the mail server
+// rejects it, or else after three days.
+func TestNoticesAreDropped(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	attempts := 0
+	for code, want := range map[int]int{550: 1, 451: 7 + 71} { // within 64 minutes, and then every hour until three days have passed
+		attempts = 0
+		refusing := testkit.StartSMTPWith(t, testkit.SMTPOptions{Rcpt: func(string) error {
+			attempts++
+			return &smtp.SMTPError{Code: code, Message: "no such user " + ana}
+		}})
+		add(t, s, "", "Hello")
+		server := newServer(t, s, refusing.URL)
+		for wait := time.Duration(0); wait < lifetime+2*time.Hour; wait += time.Minute {
+			server.sendAfter(t, time.Minute)
+		}
+		log := server.log.String()
+		if left := s.Read.Notice.Query().CountX(t.Context()); left != 0 || strings.Count(log, "level=ERROR") != 1 || strings.Contains(log, ana) || server.mail.Failed.Load() != 1 {
+			t.Errorf("%d: got %d notices left, and log %s, want none, one error and no address", code, left, log)
+		}
+		if attempts != want {
+			t.Errorf("%d: got %d attempts, want %d", code, attempts, want)
+		}
+	}
+}
