@@ -54,7 +54,7 @@ type Config struct {
 // Billing keeps the plans of accounts in line with their subscriptions.
 type Billing struct {
 	Config
-	stripe     *stripe.Client         // nil if billing is disabled
+	client     any                    // *stripe.Client, or nil if billing is disabled
 	foundPrice atomic.Pointer[string] // id of the price, once it was looked up
 	syncs      singleflight.Group     // by customer
 	calls      limiter.Rate[int]      // by account
@@ -77,12 +77,17 @@ func New(cfg Config) *Billing {
 	if cfg.APIBase != "" {
 		backend.URL = stripe.String(cfg.APIBase)
 	}
-	b.stripe = stripe.NewClient(cfg.SecretKey, stripe.WithBackends(stripe.NewBackendsWithConfig(backend)))
+	b.client = stripe.NewClient(cfg.SecretKey, stripe.WithBackends(stripe.NewBackendsWithConfig(backend)))
 	return b
 }
 
 // Enabled reports whether accounts can subscribe to Pro.
-func (b *Billing) Enabled() bool { return b.stripe != nil }
+func (b *Billing) Enabled() bool { return b.client != nil }
+
+// api returns Stripe's API. Neither fields nor methods of Billing have its types:
+// packages that use Billing would compile them again, which takes longer than their own
+// code.
+func api(b *Billing) *stripe.Client { return b.client.(*stripe.Client) }
 
 // Customer returns the customer of an account, or nil if it never subscribed.
 func (b *Billing) Customer(ctx context.Context, acc *ent.Account) (*ent.Customer, error) {

@@ -51,7 +51,7 @@ func (b *Billing) ensureCustomer(ctx context.Context, acc *ent.Account) (*ent.Cu
 	// The key changes every minute, because Stripe would repeat an error, or a
 	// customer that was deleted since.
 	params.SetIdempotencyKey(fmt.Sprintf("palmares-customer-%d-%d-%d", acc.ID, acc.CreatedAt.Unix(), b.now().Unix()/60))
-	created, err := b.stripe.V1Customers.Create(ctx, params)
+	created, err := api(b).V1Customers.Create(ctx, params)
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -68,12 +68,12 @@ func (b *Billing) ensureCustomer(ctx context.Context, acc *ent.Account) (*ent.Cu
 
 // openCheckout returns the URL of the customer's open checkout, or of a new one.
 func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.Account) (checkoutURL string, err error) {
-	all, err := b.subscriptions(ctx, row.ID)
+	all, err := subscriptions(ctx, b, row.ID)
 	if err != nil {
 		return "", err
 	}
 	if Live(stateOf(all).Status) {
-		if err := b.refresh(ctx, row.ID, nil); err != nil {
+		if err := refresh(ctx, b, row.ID, nil); err != nil {
 			return "", err
 		}
 		return "", problem.New(problem.BadInput, "This account already has a subscription.")
@@ -86,7 +86,7 @@ func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.
 		return "", err
 	}
 	// With two open checkouts, the customer could pay twice.
-	open, err := b.openCheckouts(ctx, row.ID)
+	open, err := openCheckouts(ctx, b, row.ID)
 	if err != nil {
 		return "", err
 	}
@@ -95,10 +95,10 @@ func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.
 			return session.URL, nil
 		}
 	}
-	params := b.checkoutParams(lang.Of(ctx), row.ID, price, acc)
+	params := checkoutParams(b, lang.Of(ctx), row.ID, price, acc)
 	// A double click creates one checkout.
 	params.SetIdempotencyKey(fmt.Sprintf("palmares-checkout-%s-%s-%d-%d", row.ID, price, row.Revision, b.now().Unix()/60))
-	session, err := b.stripe.V1CheckoutSessions.Create(ctx, params)
+	session, err := api(b).V1CheckoutSessions.Create(ctx, params)
 	if e := reported(err); e.Type == stripe.ErrorTypeInvalidRequest && strings.HasPrefix(e.Param, "line_items") {
 		return "", b.forgetPrice(price) // it is missing or archived
 	}
@@ -108,13 +108,13 @@ func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.
 	return session.URL, nil
 }
 
-func (b *Billing) openCheckouts(ctx context.Context, customer string) ([]*stripe.CheckoutSession, error) {
+func openCheckouts(ctx context.Context, b *Billing, customer string) ([]*stripe.CheckoutSession, error) {
 	params := &stripe.CheckoutSessionListParams{Customer: &customer, Status: stripe.String(string(stripe.CheckoutSessionStatusOpen))}
-	all, err := collect(b.stripe.V1CheckoutSessions.List(ctx, params).All(ctx))
+	all, err := collect(api(b).V1CheckoutSessions.List(ctx, params).All(ctx))
 	return slices.DeleteFunc(all, func(s *stripe.CheckoutSession) bool { return s.Status != stripe.CheckoutSessionStatusOpen }), err
 }
 
-func (b *Billing) checkoutParams(l lang.Language, customer, price string, acc *ent.Account) *stripe.CheckoutSessionCreateParams {
+func checkoutParams(b *Billing, l lang.Language, customer, price string, acc *ent.Account) *stripe.CheckoutSessionCreateParams {
 	account := strconv.Itoa(acc.ID)
 	return &stripe.CheckoutSessionCreateParams{
 		Mode:                     stripe.String(string(stripe.CheckoutSessionModeSubscription)),
@@ -155,7 +155,7 @@ func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (portalURL strin
 	if config.Ours != "" {
 		params.Configuration = &config.Ours
 	}
-	session, err := b.stripe.V1BillingPortalSessions.Create(ctx, params)
+	session, err := api(b).V1BillingPortalSessions.Create(ctx, params)
 	switch {
 	case missing(err, customerParam):
 		if err := b.unlinkDeleted(ctx, row.ID); err != nil {
@@ -187,12 +187,12 @@ func (b *Billing) Cancel(ctx context.Context, acc *ent.Account) error {
 	if err := b.cancelAll(ctx, row.ID); err != nil {
 		return explain(err)
 	}
-	return b.update(ctx, row.ID, nil, false)
+	return update(ctx, b, row.ID, nil, false)
 }
 
 // cancelAll closes the checkouts of a customer and cancels the subscriptions.
 func (b *Billing) cancelAll(ctx context.Context, customer string) error {
-	open, err := b.openCheckouts(ctx, customer)
+	open, err := openCheckouts(ctx, b, customer)
 	if err != nil && !missing(err, customerParam) {
 		return err
 	}
@@ -201,7 +201,7 @@ func (b *Billing) cancelAll(ctx context.Context, customer string) error {
 			return err
 		}
 	}
-	all, err := b.subscriptions(ctx, customer)
+	all, err := subscriptions(ctx, b, customer)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (b *Billing) cancelAll(ctx context.Context, customer string) error {
 		if !Live(string(s.Status)) {
 			continue
 		}
-		if _, err := b.stripe.V1Subscriptions.Cancel(ctx, s.ID, nil); err != nil && !missing(err, pathParam) { // missing: it has just ended
+		if _, err := api(b).V1Subscriptions.Cancel(ctx, s.ID, nil); err != nil && !missing(err, pathParam) { // missing: it has just ended
 			return err
 		}
 	}
@@ -218,11 +218,11 @@ func (b *Billing) cancelAll(ctx context.Context, customer string) error {
 
 // expire closes a checkout, unless it has just been paid or closed.
 func (b *Billing) expire(ctx context.Context, session string) error {
-	_, err := b.stripe.V1CheckoutSessions.Expire(ctx, session, nil)
+	_, err := api(b).V1CheckoutSessions.Expire(ctx, session, nil)
 	if !rejected(err) {
 		return err
 	}
-	current, readErr := b.stripe.V1CheckoutSessions.Retrieve(ctx, session, nil)
+	current, readErr := api(b).V1CheckoutSessions.Retrieve(ctx, session, nil)
 	if readErr != nil || current.Status == stripe.CheckoutSessionStatusOpen {
 		return err
 	}

@@ -22,16 +22,16 @@ import (
 const EventsPath = "/billing/stripe"
 
 // Events are the types of events that billing requires. Others are ignored.
-var Events = []stripe.EventType{
-	stripe.EventTypeCheckoutSessionCompleted,
-	stripe.EventTypeCustomerSubscriptionCreated,
-	stripe.EventTypeCustomerSubscriptionUpdated,
-	stripe.EventTypeCustomerSubscriptionDeleted,
-	stripe.EventTypeCustomerSubscriptionPaused,
-	stripe.EventTypeCustomerSubscriptionResumed,
-	stripe.EventTypeInvoicePaid,
-	stripe.EventTypeInvoicePaymentFailed,
-	stripe.EventTypeCustomerDeleted,
+var Events = []string{
+	string(stripe.EventTypeCheckoutSessionCompleted),
+	string(stripe.EventTypeCustomerSubscriptionCreated),
+	string(stripe.EventTypeCustomerSubscriptionUpdated),
+	string(stripe.EventTypeCustomerSubscriptionDeleted),
+	string(stripe.EventTypeCustomerSubscriptionPaused),
+	string(stripe.EventTypeCustomerSubscriptionResumed),
+	string(stripe.EventTypeInvoicePaid),
+	string(stripe.EventTypeInvoicePaymentFailed),
+	string(stripe.EventTypeCustomerDeleted),
 }
 
 const (
@@ -94,7 +94,7 @@ func (b *Billing) receive(r *http.Request) error {
 		return err
 	}
 	if !applied {
-		if err := b.refresh(r.Context(), id, &event); err != nil {
+		if err := refresh(r.Context(), b, id, &event); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (b *Billing) unlink(ctx context.Context, id string) error {
 
 // unlinkDeleted also removes Pro, for a customer that was deleted without an event.
 func (b *Billing) unlinkDeleted(ctx context.Context, id string) error {
-	if err := b.refresh(ctx, id, nil); err != nil {
+	if err := refresh(ctx, b, id, nil); err != nil {
 		return err
 	}
 	return b.unlink(ctx, id)

@@ -285,7 +285,7 @@ func TestCustomerDeletedPartially(t *testing.T) {
 		s.subscribed()
 		s.fake.deleteObject("cus_1")
 		event := s.event(stripe.EventTypeCustomerDeleted)
-		if err := s.refresh(t.Context(), "cus_1", &stripe.Event{ID: idOf(event), Type: stripe.EventTypeCustomerDeleted}); err != nil {
+		if err := refresh(t.Context(), s.Billing, "cus_1", &stripe.Event{ID: idOf(event), Type: stripe.EventTypeCustomerDeleted}); err != nil {
 			t.Fatal(err)
 		}
 		s.wantStatus(s.send(event), http.StatusOK)
@@ -301,7 +301,7 @@ func TestSlowEventOfDeletedCustomer(t *testing.T) {
 		s.fake.deleteObject("cus_1")
 		deleted := s.event(stripe.EventTypeCustomerDeleted)
 		// A server applies the event and dies before it unlinks the customer.
-		if err := s.refresh(t.Context(), "cus_1", &stripe.Event{ID: idOf(deleted), Type: stripe.EventTypeCustomerDeleted}); err != nil {
+		if err := refresh(t.Context(), s.Billing, "cus_1", &stripe.Event{ID: idOf(deleted), Type: stripe.EventTypeCustomerDeleted}); err != nil {
 			t.Fatal(err)
 		}
 		read, proceed := s.holdFirstRead()

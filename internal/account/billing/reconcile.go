@@ -100,7 +100,7 @@ var (
 )
 
 func (b *Billing) reread(ctx context.Context, row *ent.Customer) error {
-	return b.refresh(ctx, row.ID, nil)
+	return refresh(ctx, b, row.ID, nil)
 }
 
 // notifyPaymentFailed causes one email, even if several servers call it.
@@ -130,7 +130,7 @@ func (b *Billing) cancelOrphaned(ctx context.Context, row *ent.Customer) error {
 	if err := b.cancelAll(ctx, row.ID); err != nil {
 		return explain(err)
 	}
-	return b.refresh(ctx, row.ID, nil)
+	return refresh(ctx, b, row.ID, nil)
 }
 
 func (b *Billing) updateEmail(ctx context.Context, row *ent.Customer) error {
@@ -138,7 +138,7 @@ func (b *Billing) updateEmail(ctx context.Context, row *ent.Customer) error {
 		return nil // deleted concurrently
 	}
 	email := row.Edges.Account.Email
-	_, err := b.stripe.V1Customers.Update(ctx, row.ID, &stripe.CustomerUpdateParams{Email: &email})
+	_, err := api(b).V1Customers.Update(ctx, row.ID, &stripe.CustomerUpdateParams{Email: &email})
 	if missing(err, pathParam) { // deleted at Stripe, and the event was lost
 		return b.unlinkDeleted(ctx, row.ID)
 	}

@@ -100,10 +100,10 @@ func unixTime(seconds int64) *time.Time {
 }
 
 // subscriptions returns all subscriptions that a customer ever had.
-func (b *Billing) subscriptions(ctx context.Context, customer string) ([]*stripe.Subscription, error) {
+func subscriptions(ctx context.Context, b *Billing, customer string) ([]*stripe.Subscription, error) {
 	params := &stripe.SubscriptionListParams{Customer: &customer, Status: stripe.String("all")}
 	params.AddExpand("data.latest_invoice")
-	all, err := collect(b.stripe.V1Subscriptions.List(ctx, params).All(ctx))
+	all, err := collect(api(b).V1Subscriptions.List(ctx, params).All(ctx))
 	if missing(err, customerParam) {
 		return nil, nil // the customer was deleted at Stripe
 	}
@@ -115,22 +115,22 @@ var errOutdated = errors.New("the customer was updated concurrently")
 // refresh reads a customer's subscription from Stripe and sets the account's plan
 // accordingly. It only overwrites a state that was stored before it read, so the newest
 // state wins whatever the order of events.
-func (b *Billing) refresh(ctx context.Context, id string, event *stripe.Event) error {
-	return b.update(ctx, id, event, true)
+func refresh(ctx context.Context, b *Billing, id string, event *stripe.Event) error {
+	return update(ctx, b, id, event, true)
 }
 
 // update is refresh, with or without the email to an owner who loses Pro.
-func (b *Billing) update(ctx context.Context, id string, event *stripe.Event, notify bool) error {
+func update(ctx context.Context, b *Billing, id string, event *stripe.Event, notify bool) error {
 	for range maxUpdates {
 		row, err := b.Store.Read.Customer.Get(ctx, id)
 		if err != nil { // not found: a customer of another product in the same Stripe account
 			return ent.MaskNotFound(err)
 		}
-		all, err := b.subscriptions(ctx, id)
+		all, err := subscriptions(ctx, b, id)
 		if err != nil {
 			return explain(err)
 		}
-		if err := b.save(ctx, row, stateOf(all), event, notify); !errors.Is(err, errOutdated) {
+		if err := save(ctx, b, row, stateOf(all), event, notify); !errors.Is(err, errOutdated) {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (b *Billing) update(ctx context.Context, id string, event *stripe.Event, no
 }
 
 // save stores the state of a subscription and changes the account's plan.
-func (b *Billing) save(ctx context.Context, row, current *ent.Customer, event *stripe.Event, notify bool) error {
+func save(ctx context.Context, b *Billing, row, current *ent.Customer, event *stripe.Event, notify bool) error {
 	now := b.now().UTC()
 	if current.Status == StatusPastDue {
 		current.PastDueSince = graceStart(row, current.PastDueSince, now)
@@ -248,7 +248,7 @@ func (b *Billing) refreshSince(ctx context.Context, seen *ent.Customer, acc *ent
 	if b.count(acc) != nil {
 		return nil // use the stored state for the rest of the minute
 	}
-	return b.refresh(ctx, row.ID, nil)
+	return refresh(ctx, b, row.ID, nil)
 }
 
 // SyncAll refreshes every customer and calls report with each.
@@ -261,7 +261,7 @@ func (b *Billing) SyncAll(ctx context.Context, report func(*ent.Customer)) error
 		return err
 	}
 	for _, id := range ids {
-		if err := b.refresh(ctx, id, nil); err != nil {
+		if err := refresh(ctx, b, id, nil); err != nil {
 			return err
 		}
 		row, err := b.Store.Read.Customer.Query().Where(customer.ID(id)).WithAccount().Only(ctx)

@@ -27,7 +27,7 @@ func (b *Billing) findPrice(ctx context.Context) (string, error) {
 	if id := b.foundPrice.Load(); id != nil {
 		return *id, nil
 	}
-	found, err := b.lookUpPrice(ctx)
+	found, err := lookUpPrice(ctx, b)
 	switch {
 	case err != nil:
 		return "", explain(err)
@@ -50,9 +50,9 @@ func (b *Billing) forgetPrice(id string) error {
 	return errNoPrice
 }
 
-func (b *Billing) lookUpPrice(ctx context.Context) (*stripe.Price, error) {
+func lookUpPrice(ctx context.Context, b *Billing) (*stripe.Price, error) {
 	params := &stripe.PriceListParams{LookupKeys: []*string{stripe.String(lookupKey)}, Active: stripe.Bool(true)}
-	for price, err := range b.stripe.V1Prices.List(ctx, params).All(ctx) {
+	for price, err := range api(b).V1Prices.List(ctx, params).All(ctx) {
 		return price, err
 	}
 	return nil, nil
@@ -68,7 +68,7 @@ func (b *Billing) SetUpPrice(ctx context.Context) (id string, created bool, err 
 	if !b.Enabled() {
 		return "", false, errNoKey
 	}
-	found, err := b.lookUpPrice(ctx)
+	found, err := lookUpPrice(ctx, b)
 	if err != nil {
 		return "", false, explain(err)
 	}
@@ -78,7 +78,7 @@ func (b *Billing) SetUpPrice(ctx context.Context) (id string, created bool, err 
 		}
 		return found.ID, false, nil
 	}
-	price, err := b.stripe.V1Prices.Create(ctx, &stripe.PriceCreateParams{
+	price, err := api(b).V1Prices.Create(ctx, &stripe.PriceCreateParams{
 		Currency:    stripe.String(string(stripe.CurrencyEUR)),
 		UnitAmount:  stripe.Int64(MonthlyEuros * 100),
 		Recurring:   &stripe.PriceCreateRecurringParams{Interval: stripe.String(string(stripe.PriceRecurringIntervalMonth))},
@@ -103,7 +103,7 @@ func (b *Billing) SetUpPortal(ctx context.Context) (id string, created bool, err
 		return existing.Ours, false, explain(err)
 	}
 	yes := stripe.Bool(true)
-	config, err := b.stripe.V1BillingPortalConfigurations.Create(ctx, &stripe.BillingPortalConfigurationCreateParams{
+	config, err := api(b).V1BillingPortalConfigurations.Create(ctx, &stripe.BillingPortalConfigurationCreateParams{
 		Features: &stripe.BillingPortalConfigurationCreateFeaturesParams{
 			PaymentMethodUpdate: &stripe.BillingPortalConfigurationCreateFeaturesPaymentMethodUpdateParams{Enabled: yes},
 			InvoiceHistory:      &stripe.BillingPortalConfigurationCreateFeaturesInvoiceHistoryParams{Enabled: yes},
@@ -133,7 +133,7 @@ type PriceState struct {
 
 // InspectPrice returns the state of the price.
 func (b *Billing) InspectPrice(ctx context.Context) (PriceState, error) {
-	price, err := b.lookUpPrice(ctx)
+	price, err := lookUpPrice(ctx, b)
 	if err != nil || price == nil {
 		return PriceState{}, err
 	}
@@ -142,7 +142,7 @@ func (b *Billing) InspectPrice(ctx context.Context) (PriceState, error) {
 
 // ComputesTax reports whether Stripe is set up to compute tax.
 func (b *Billing) ComputesTax(ctx context.Context) (bool, error) {
-	settings, err := b.stripe.V1TaxSettings.Retrieve(ctx, nil)
+	settings, err := api(b).V1TaxSettings.Retrieve(ctx, nil)
 	return err == nil && settings.Status == stripe.TaxSettingsStatusActive, err
 }
 
@@ -155,7 +155,7 @@ type PortalConfigs struct {
 // InspectPortal returns the configurations of Stripe's billing portal.
 func (b *Billing) InspectPortal(ctx context.Context) (found PortalConfigs, err error) {
 	params := &stripe.BillingPortalConfigurationListParams{Active: stripe.Bool(true)}
-	all, err := collect(b.stripe.V1BillingPortalConfigurations.List(ctx, params).All(ctx))
+	all, err := collect(api(b).V1BillingPortalConfigurations.List(ctx, params).All(ctx))
 	for _, config := range all {
 		if found.Ours == "" && config.Metadata[markName] == markValue {
 			found.Ours = config.ID
@@ -169,7 +169,7 @@ func (b *Billing) InspectPortal(ctx context.Context) (found PortalConfigs, err e
 
 // MissingEvents returns which of the required Events Stripe does not send to us.
 func (b *Billing) MissingEvents(ctx context.Context) (missing []string, err error) {
-	endpoints, err := collect(b.stripe.V1WebhookEndpoints.List(ctx, nil).All(ctx))
+	endpoints, err := collect(api(b).V1WebhookEndpoints.List(ctx, nil).All(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -180,8 +180,8 @@ func (b *Billing) MissingEvents(ctx context.Context) (missing []string, err erro
 		}
 	}
 	for _, event := range Events {
-		if !slices.Contains(sent, string(event)) && !slices.Contains(sent, "*") {
-			missing = append(missing, string(event))
+		if !slices.Contains(sent, event) && !slices.Contains(sent, "*") {
+			missing = append(missing, event)
 		}
 	}
 	return missing, nil
