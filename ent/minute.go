@@ -20,7 +20,11 @@ type Minute struct {
 	// Database checks by all servers.
 	Checks int `json:"checks,omitempty"`
 	// Failed database checks.
-	Failed       int `json:"failed,omitempty"`
+	Failed int `json:"failed,omitempty"`
+	// Requests for data to all servers.
+	Requests int `json:"requests,omitempty"`
+	// Requests for data that failed.
+	Errors       int `json:"errors,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -29,7 +33,7 @@ func (*Minute) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case minute.FieldID, minute.FieldChecks, minute.FieldFailed:
+		case minute.FieldID, minute.FieldChecks, minute.FieldFailed, minute.FieldRequests, minute.FieldErrors:
 			values[i] = new(sql.NullInt64)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -63,6 +67,18 @@ func (_m *Minute) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field failed", values[i])
 			} else if value.Valid {
 				_m.Failed = int(value.Int64)
+			}
+		case minute.FieldRequests:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field requests", values[i])
+			} else if value.Valid {
+				_m.Requests = int(value.Int64)
+			}
+		case minute.FieldErrors:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field errors", values[i])
+			} else if value.Valid {
+				_m.Errors = int(value.Int64)
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -105,6 +121,12 @@ func (_m *Minute) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("failed=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Failed))
+	builder.WriteString(", ")
+	builder.WriteString("requests=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Requests))
+	builder.WriteString(", ")
+	builder.WriteString("errors=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Errors))
 	builder.WriteByte(')')
 	return builder.String()
 }

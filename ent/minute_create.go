@@ -33,6 +33,34 @@ func (_c *MinuteCreate) SetFailed(v int) *MinuteCreate {
 	return _c
 }
 
+// SetRequests sets the "requests" field.
+func (_c *MinuteCreate) SetRequests(v int) *MinuteCreate {
+	_c.mutation.SetRequests(v)
+	return _c
+}
+
+// SetNillableRequests sets the "requests" field if the given value is not nil.
+func (_c *MinuteCreate) SetNillableRequests(v *int) *MinuteCreate {
+	if v != nil {
+		_c.SetRequests(*v)
+	}
+	return _c
+}
+
+// SetErrors sets the "errors" field.
+func (_c *MinuteCreate) SetErrors(v int) *MinuteCreate {
+	_c.mutation.SetErrors(v)
+	return _c
+}
+
+// SetNillableErrors sets the "errors" field if the given value is not nil.
+func (_c *MinuteCreate) SetNillableErrors(v *int) *MinuteCreate {
+	if v != nil {
+		_c.SetErrors(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *MinuteCreate) SetID(v int) *MinuteCreate {
 	_c.mutation.SetID(v)
@@ -46,6 +74,7 @@ func (_c *MinuteCreate) Mutation() *MinuteMutation {
 
 // Save creates the Minute in the database.
 func (_c *MinuteCreate) Save(ctx context.Context) (*Minute, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -71,6 +100,18 @@ func (_c *MinuteCreate) ExecX(ctx context.Context) {
 	}
 }
 
+// defaults sets the default values of the builder before save.
+func (_c *MinuteCreate) defaults() {
+	if _, ok := _c.mutation.Requests(); !ok {
+		v := minute.DefaultRequests
+		_c.mutation.SetRequests(v)
+	}
+	if _, ok := _c.mutation.Errors(); !ok {
+		v := minute.DefaultErrors
+		_c.mutation.SetErrors(v)
+	}
+}
+
 // check runs all checks and user-defined validators on the builder.
 func (_c *MinuteCreate) check() error {
 	if _, ok := _c.mutation.Checks(); !ok {
@@ -78,6 +119,12 @@ func (_c *MinuteCreate) check() error {
 	}
 	if _, ok := _c.mutation.Failed(); !ok {
 		return &ValidationError{Name: "failed", err: errors.New(`ent: missing required field "Minute.failed"`)}
+	}
+	if _, ok := _c.mutation.Requests(); !ok {
+		return &ValidationError{Name: "requests", err: errors.New(`ent: missing required field "Minute.requests"`)}
+	}
+	if _, ok := _c.mutation.Errors(); !ok {
+		return &ValidationError{Name: "errors", err: errors.New(`ent: missing required field "Minute.errors"`)}
 	}
 	return nil
 }
@@ -120,6 +167,14 @@ func (_c *MinuteCreate) createSpec() (*Minute, *sqlgraph.CreateSpec) {
 		_spec.SetField(minute.FieldFailed, field.TypeInt, value)
 		_node.Failed = value
 	}
+	if value, ok := _c.mutation.Requests(); ok {
+		_spec.SetField(minute.FieldRequests, field.TypeInt, value)
+		_node.Requests = value
+	}
+	if value, ok := _c.mutation.Errors(); ok {
+		_spec.SetField(minute.FieldErrors, field.TypeInt, value)
+		_node.Errors = value
+	}
 	return _node, _spec
 }
 
@@ -148,6 +203,7 @@ func (_c *MinuteCreateBulk) Save(ctx context.Context) ([]*Minute, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*MinuteMutation)
 				if !ok {

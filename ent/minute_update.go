@@ -69,6 +69,48 @@ func (_u *MinuteUpdate) AddFailed(v int) *MinuteUpdate {
 	return _u
 }
 
+// SetRequests sets the "requests" field.
+func (_u *MinuteUpdate) SetRequests(v int) *MinuteUpdate {
+	_u.mutation.ResetRequests()
+	_u.mutation.SetRequests(v)
+	return _u
+}
+
+// SetNillableRequests sets the "requests" field if the given value is not nil.
+func (_u *MinuteUpdate) SetNillableRequests(v *int) *MinuteUpdate {
+	if v != nil {
+		_u.SetRequests(*v)
+	}
+	return _u
+}
+
+// AddRequests adds value to the "requests" field.
+func (_u *MinuteUpdate) AddRequests(v int) *MinuteUpdate {
+	_u.mutation.AddRequests(v)
+	return _u
+}
+
+// SetErrors sets the "errors" field.
+func (_u *MinuteUpdate) SetErrors(v int) *MinuteUpdate {
+	_u.mutation.ResetErrors()
+	_u.mutation.SetErrors(v)
+	return _u
+}
+
+// SetNillableErrors sets the "errors" field if the given value is not nil.
+func (_u *MinuteUpdate) SetNillableErrors(v *int) *MinuteUpdate {
+	if v != nil {
+		_u.SetErrors(*v)
+	}
+	return _u
+}
+
+// AddErrors adds value to the "errors" field.
+func (_u *MinuteUpdate) AddErrors(v int) *MinuteUpdate {
+	_u.mutation.AddErrors(v)
+	return _u
+}
+
 // Mutation returns the MinuteMutation object of the builder.
 func (_u *MinuteUpdate) Mutation() *MinuteMutation {
 	return _u.mutation
@@ -121,6 +163,18 @@ func (_u *MinuteUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedFailed(); ok {
 		_spec.AddField(minute.FieldFailed, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Requests(); ok {
+		_spec.SetField(minute.FieldRequests, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedRequests(); ok {
+		_spec.AddField(minute.FieldRequests, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Errors(); ok {
+		_spec.SetField(minute.FieldErrors, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedErrors(); ok {
+		_spec.AddField(minute.FieldErrors, field.TypeInt, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -181,6 +235,48 @@ func (_u *MinuteUpdateOne) SetNillableFailed(v *int) *MinuteUpdateOne {
 // AddFailed adds value to the "failed" field.
 func (_u *MinuteUpdateOne) AddFailed(v int) *MinuteUpdateOne {
 	_u.mutation.AddFailed(v)
+	return _u
+}
+
+// SetRequests sets the "requests" field.
+func (_u *MinuteUpdateOne) SetRequests(v int) *MinuteUpdateOne {
+	_u.mutation.ResetRequests()
+	_u.mutation.SetRequests(v)
+	return _u
+}
+
+// SetNillableRequests sets the "requests" field if the given value is not nil.
+func (_u *MinuteUpdateOne) SetNillableRequests(v *int) *MinuteUpdateOne {
+	if v != nil {
+		_u.SetRequests(*v)
+	}
+	return _u
+}
+
+// AddRequests adds value to the "requests" field.
+func (_u *MinuteUpdateOne) AddRequests(v int) *MinuteUpdateOne {
+	_u.mutation.AddRequests(v)
+	return _u
+}
+
+// SetErrors sets the "errors" field.
+func (_u *MinuteUpdateOne) SetErrors(v int) *MinuteUpdateOne {
+	_u.mutation.ResetErrors()
+	_u.mutation.SetErrors(v)
+	return _u
+}
+
+// SetNillableErrors sets the "errors" field if the given value is not nil.
+func (_u *MinuteUpdateOne) SetNillableErrors(v *int) *MinuteUpdateOne {
+	if v != nil {
+		_u.SetErrors(*v)
+	}
+	return _u
+}
+
+// AddErrors adds value to the "errors" field.
+func (_u *MinuteUpdateOne) AddErrors(v int) *MinuteUpdateOne {
+	_u.mutation.AddErrors(v)
 	return _u
 }
 
@@ -266,6 +362,18 @@ func (_u *MinuteUpdateOne) sqlSave(ctx context.Context) (_node *Minute, err erro
 	}
 	if value, ok := _u.mutation.AddedFailed(); ok {
 		_spec.AddField(minute.FieldFailed, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Requests(); ok {
+		_spec.SetField(minute.FieldRequests, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedRequests(); ok {
+		_spec.AddField(minute.FieldRequests, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Errors(); ok {
+		_spec.SetField(minute.FieldErrors, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedErrors(); ok {
+		_spec.AddField(minute.FieldErrors, field.TypeInt, value)
 	}
 	_node = &Minute{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -13073,6 +13073,10 @@ type MinuteMutation struct {
 	addchecks     *int
 	failed        *int
 	addfailed     *int
+	requests      *int
+	addrequests   *int
+	errors        *int
+	adderrors     *int
 	clearedFields map[string]struct{}
 	done          bool
 	oldValue      func(context.Context) (*Minute, error)
@@ -13295,6 +13299,118 @@ func (m *MinuteMutation) ResetFailed() {
 	m.addfailed = nil
 }
 
+// SetRequests sets the "requests" field.
+func (m *MinuteMutation) SetRequests(i int) {
+	m.requests = &i
+	m.addrequests = nil
+}
+
+// Requests returns the value of the "requests" field in the mutation.
+func (m *MinuteMutation) Requests() (r int, exists bool) {
+	v := m.requests
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequests returns the old "requests" field's value of the Minute entity.
+// If the Minute object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MinuteMutation) OldRequests(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequests is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequests requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequests: %w", err)
+	}
+	return oldValue.Requests, nil
+}
+
+// AddRequests adds i to the "requests" field.
+func (m *MinuteMutation) AddRequests(i int) {
+	if m.addrequests != nil {
+		*m.addrequests += i
+	} else {
+		m.addrequests = &i
+	}
+}
+
+// AddedRequests returns the value that was added to the "requests" field in this mutation.
+func (m *MinuteMutation) AddedRequests() (r int, exists bool) {
+	v := m.addrequests
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRequests resets all changes to the "requests" field.
+func (m *MinuteMutation) ResetRequests() {
+	m.requests = nil
+	m.addrequests = nil
+}
+
+// SetErrors sets the "errors" field.
+func (m *MinuteMutation) SetErrors(i int) {
+	m.errors = &i
+	m.adderrors = nil
+}
+
+// Errors returns the value of the "errors" field in the mutation.
+func (m *MinuteMutation) Errors() (r int, exists bool) {
+	v := m.errors
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldErrors returns the old "errors" field's value of the Minute entity.
+// If the Minute object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MinuteMutation) OldErrors(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldErrors is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldErrors requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldErrors: %w", err)
+	}
+	return oldValue.Errors, nil
+}
+
+// AddErrors adds i to the "errors" field.
+func (m *MinuteMutation) AddErrors(i int) {
+	if m.adderrors != nil {
+		*m.adderrors += i
+	} else {
+		m.adderrors = &i
+	}
+}
+
+// AddedErrors returns the value that was added to the "errors" field in this mutation.
+func (m *MinuteMutation) AddedErrors() (r int, exists bool) {
+	v := m.adderrors
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetErrors resets all changes to the "errors" field.
+func (m *MinuteMutation) ResetErrors() {
+	m.errors = nil
+	m.adderrors = nil
+}
+
 // Where appends a list predicates to the MinuteMutation builder.
 func (m *MinuteMutation) Where(ps ...predicate.Minute) {
 	m.predicates = append(m.predicates, ps...)
@@ -13329,12 +13445,18 @@ func (m *MinuteMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *MinuteMutation) Fields() []string {
-	fields := make([]string, 0, 2)
+	fields := make([]string, 0, 4)
 	if m.checks != nil {
 		fields = append(fields, minute.FieldChecks)
 	}
 	if m.failed != nil {
 		fields = append(fields, minute.FieldFailed)
+	}
+	if m.requests != nil {
+		fields = append(fields, minute.FieldRequests)
+	}
+	if m.errors != nil {
+		fields = append(fields, minute.FieldErrors)
 	}
 	return fields
 }
@@ -13348,6 +13470,10 @@ func (m *MinuteMutation) Field(name string) (ent.Value, bool) {
 		return m.Checks()
 	case minute.FieldFailed:
 		return m.Failed()
+	case minute.FieldRequests:
+		return m.Requests()
+	case minute.FieldErrors:
+		return m.Errors()
 	}
 	return nil, false
 }
@@ -13361,6 +13487,10 @@ func (m *MinuteMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldChecks(ctx)
 	case minute.FieldFailed:
 		return m.OldFailed(ctx)
+	case minute.FieldRequests:
+		return m.OldRequests(ctx)
+	case minute.FieldErrors:
+		return m.OldErrors(ctx)
 	}
 	return nil, fmt.Errorf("unknown Minute field %s", name)
 }
@@ -13384,6 +13514,20 @@ func (m *MinuteMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetFailed(v)
 		return nil
+	case minute.FieldRequests:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequests(v)
+		return nil
+	case minute.FieldErrors:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetErrors(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Minute field %s", name)
 }
@@ -13398,6 +13542,12 @@ func (m *MinuteMutation) AddedFields() []string {
 	if m.addfailed != nil {
 		fields = append(fields, minute.FieldFailed)
 	}
+	if m.addrequests != nil {
+		fields = append(fields, minute.FieldRequests)
+	}
+	if m.adderrors != nil {
+		fields = append(fields, minute.FieldErrors)
+	}
 	return fields
 }
 
@@ -13410,6 +13560,10 @@ func (m *MinuteMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedChecks()
 	case minute.FieldFailed:
 		return m.AddedFailed()
+	case minute.FieldRequests:
+		return m.AddedRequests()
+	case minute.FieldErrors:
+		return m.AddedErrors()
 	}
 	return nil, false
 }
@@ -13432,6 +13586,20 @@ func (m *MinuteMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddFailed(v)
+		return nil
+	case minute.FieldRequests:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRequests(v)
+		return nil
+	case minute.FieldErrors:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddErrors(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Minute numeric field %s", name)
@@ -13465,6 +13633,12 @@ func (m *MinuteMutation) ResetField(name string) error {
 		return nil
 	case minute.FieldFailed:
 		m.ResetFailed()
+		return nil
+	case minute.FieldRequests:
+		m.ResetRequests()
+		return nil
+	case minute.FieldErrors:
+		m.ResetErrors()
 		return nil
 	}
 	return fmt.Errorf("unknown Minute field %s", name)

@@ -18,6 +18,7 @@ import (
 	"palmares/ent/formerhandle"
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
+	"palmares/ent/minute"
 	"palmares/ent/notice"
 	"palmares/ent/pricechange"
 	"palmares/ent/queryversion"
@@ -301,6 +302,16 @@ func init() {
 	journalentryDescID := journalentryFields[0].Descriptor()
 	// journalentry.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	journalentry.IDValidator = journalentryDescID.Validators[0].(func(int) error)
+	minuteFields := schema.Minute{}.Fields()
+	_ = minuteFields
+	// minuteDescRequests is the schema descriptor for requests field.
+	minuteDescRequests := minuteFields[3].Descriptor()
+	// minute.DefaultRequests holds the default value on creation for the requests field.
+	minute.DefaultRequests = minuteDescRequests.Default.(int)
+	// minuteDescErrors is the schema descriptor for errors field.
+	minuteDescErrors := minuteFields[4].Descriptor()
+	// minute.DefaultErrors holds the default value on creation for the errors field.
+	minute.DefaultErrors = minuteDescErrors.Default.(int)
 	noticeFields := schema.Notice{}.Fields()
 	_ = noticeFields
 	// noticeDescMessageID is the schema descriptor for message_id field.

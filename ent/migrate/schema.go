@@ -535,6 +535,8 @@ var (
 		{Name: "id", Type: field.TypeInt},
 		{Name: "checks", Type: field.TypeInt},
 		{Name: "failed", Type: field.TypeInt},
+		{Name: "requests", Type: field.TypeInt, Default: 0},
+		{Name: "errors", Type: field.TypeInt, Default: 0},
 	}
 	// MinutesTable holds the schema information for the "minutes" table.
 	MinutesTable = &schema.Table{

@@ -15,6 +15,10 @@ const (
 	FieldChecks = "checks"
 	// FieldFailed holds the string denoting the failed field in the database.
 	FieldFailed = "failed"
+	// FieldRequests holds the string denoting the requests field in the database.
+	FieldRequests = "requests"
+	// FieldErrors holds the string denoting the errors field in the database.
+	FieldErrors = "errors"
 	// Table holds the table name of the minute in the database.
 	Table = "minutes"
 )
@@ -24,6 +28,8 @@ var Columns = []string{
 	FieldID,
 	FieldChecks,
 	FieldFailed,
+	FieldRequests,
+	FieldErrors,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -35,6 +41,13 @@ func ValidColumn(column string) bool {
 	}
 	return false
 }
+
+var (
+	// DefaultRequests holds the default value on creation for the "requests" field.
+	DefaultRequests int
+	// DefaultErrors holds the default value on creation for the "errors" field.
+	DefaultErrors int
+)
 
 // OrderOption defines the ordering options for the Minute queries.
 type OrderOption func(*sql.Selector)
@@ -52,4 +65,14 @@ func ByChecks(opts ...sql.OrderTermOption) OrderOption {
 // ByFailed orders the results by the failed field.
 func ByFailed(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldFailed, opts...).ToFunc()
+}
+
+// ByRequests orders the results by the requests field.
+func ByRequests(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRequests, opts...).ToFunc()
+}
+
+// ByErrors orders the results by the errors field.
+func ByErrors(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldErrors, opts...).ToFunc()
 }

@@ -63,6 +63,16 @@ func Failed(v int) predicate.Minute {
 	return predicate.Minute(sql.FieldEQ(FieldFailed, v))
 }
 
+// Requests applies equality check predicate on the "requests" field. It's identical to RequestsEQ.
+func Requests(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldEQ(FieldRequests, v))
+}
+
+// Errors applies equality check predicate on the "errors" field. It's identical to ErrorsEQ.
+func Errors(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldEQ(FieldErrors, v))
+}
+
 // ChecksEQ applies the EQ predicate on the "checks" field.
 func ChecksEQ(v int) predicate.Minute {
 	return predicate.Minute(sql.FieldEQ(FieldChecks, v))
@@ -141,6 +151,86 @@ func FailedLT(v int) predicate.Minute {
 // FailedLTE applies the LTE predicate on the "failed" field.
 func FailedLTE(v int) predicate.Minute {
 	return predicate.Minute(sql.FieldLTE(FieldFailed, v))
+}
+
+// RequestsEQ applies the EQ predicate on the "requests" field.
+func RequestsEQ(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldEQ(FieldRequests, v))
+}
+
+// RequestsNEQ applies the NEQ predicate on the "requests" field.
+func RequestsNEQ(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldNEQ(FieldRequests, v))
+}
+
+// RequestsIn applies the In predicate on the "requests" field.
+func RequestsIn(vs ...int) predicate.Minute {
+	return predicate.Minute(sql.FieldIn(FieldRequests, vs...))
+}
+
+// RequestsNotIn applies the NotIn predicate on the "requests" field.
+func RequestsNotIn(vs ...int) predicate.Minute {
+	return predicate.Minute(sql.FieldNotIn(FieldRequests, vs...))
+}
+
+// RequestsGT applies the GT predicate on the "requests" field.
+func RequestsGT(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldGT(FieldRequests, v))
+}
+
+// RequestsGTE applies the GTE predicate on the "requests" field.
+func RequestsGTE(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldGTE(FieldRequests, v))
+}
+
+// RequestsLT applies the LT predicate on the "requests" field.
+func RequestsLT(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldLT(FieldRequests, v))
+}
+
+// RequestsLTE applies the LTE predicate on the "requests" field.
+func RequestsLTE(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldLTE(FieldRequests, v))
+}
+
+// ErrorsEQ applies the EQ predicate on the "errors" field.
+func ErrorsEQ(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldEQ(FieldErrors, v))
+}
+
+// ErrorsNEQ applies the NEQ predicate on the "errors" field.
+func ErrorsNEQ(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldNEQ(FieldErrors, v))
+}
+
+// ErrorsIn applies the In predicate on the "errors" field.
+func ErrorsIn(vs ...int) predicate.Minute {
+	return predicate.Minute(sql.FieldIn(FieldErrors, vs...))
+}
+
+// ErrorsNotIn applies the NotIn predicate on the "errors" field.
+func ErrorsNotIn(vs ...int) predicate.Minute {
+	return predicate.Minute(sql.FieldNotIn(FieldErrors, vs...))
+}
+
+// ErrorsGT applies the GT predicate on the "errors" field.
+func ErrorsGT(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldGT(FieldErrors, v))
+}
+
+// ErrorsGTE applies the GTE predicate on the "errors" field.
+func ErrorsGTE(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldGTE(FieldErrors, v))
+}
+
+// ErrorsLT applies the LT predicate on the "errors" field.
+func ErrorsLT(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldLT(FieldErrors, v))
+}
+
+// ErrorsLTE applies the LTE predicate on the "errors" field.
+func ErrorsLTE(v int) predicate.Minute {
+	return predicate.Minute(sql.FieldLTE(FieldErrors, v))
 }
 
 // And groups predicates with the AND operator between them.

@@ -17,7 +17,7 @@ func (Secret) Fields() []ent.Field {
 	}
 }
 
-// Minute counts the database checks of one minute. Minutes without a running
+// Minute counts the requests and database checks of one minute. Minutes without a running
 // server have no row.
 type Minute struct{ ent.Schema }
 
@@ -28,5 +28,7 @@ func (Minute) Fields() []ent.Field {
 			Comment("Minutes since 1970."),
 		field.Int("checks").Comment("Database checks by all servers."),
 		field.Int("failed").Comment("Failed database checks."),
+		field.Int("requests").Default(0).Comment("Requests for data to all servers."),
+		field.Int("errors").Default(0).Comment("Requests for data that failed."),
 	}
 }

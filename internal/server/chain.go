@@ -10,20 +10,26 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
+	"palmares/internal/web/status"
 	"palmares/internal/web/visitor"
 )
 
 // newChain returns the mounts behind the middleware chain. The order of the chain is the
 // security policy; what a link does is in the policy of the request's route.
-func newChain(cfg Config, mounts *routes, e *engine, a *access, queries *saved.Queries, account *portal.Portal, budgets *visitor.Limiter, t telemetry, st *state) http.Handler {
+func newChain(cfg Config, mounts *routes, e *engine, a *access, queries *saved.Queries, account *portal.Portal, budgets *visitor.Limiter, availability *status.Recorder, t telemetry, st *state) http.Handler {
 	refuse := func(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, account, err) }
+	observers := append(t.observers(), func(o middleware.Observed) {
+		if routeOf(o.Request).servesData(o.Request) {
+			availability.Observe(o.Status, o.Took)
+		}
+	})
 	return middleware.Chain(mounts,
-		st.closeWhenDraining, // outermost, so that every response of a draining server closes its connection
-		mounts.find,          // before everything that uses the route
-		middleware.RequestID, // before the log, which includes the ID
-		t.middleware,         // before the log, which includes the trace ID
-		middleware.Log(cfg.Log, t.observers()...),           // outside Recover, so that panics are logged with a status too
-		middleware.Recover(cfg.Log),                         // outside everything that can panic
+		st.closeWhenDraining,                  // outermost, so that every response of a draining server closes its connection
+		mounts.find,                           // before everything that uses the route
+		middleware.RequestID,                  // before the log, which includes the ID
+		t.middleware,                          // before the log, which includes the trace ID
+		middleware.Log(cfg.Log, observers...), // outside Recover, so that panics are logged with a status too
+		middleware.Recover(cfg.Log),           // outside everything that can panic
 		edge.Middleware(e.cache.Newest, cfg.Edge.URL != ""), // outside everything that sends a public response
 		page.Localize, // before everything that uses the path, which no longer includes the language
 		when(func(p *policy) bool { return p.cors }, middleware.CORS),                                                                         // before any rejection, so that browsers can read the error

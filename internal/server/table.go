@@ -187,6 +187,7 @@ func table(h handlers) []mount {
 		{[]string{feeds.Path}, h.feeds, feed, listing{first: changesFeed, banner: "Atom feed of changes", suggested: []string{changesFeed}}},
 		{[]string{feeds.ToolPath, feeds.CategoryPath}, h.feeds, feed.with(func(p *policy) { p.localized = true }), listing{}},
 		{[]string{status.FeedPath}, http.HandlerFunc(h.status.ServeFeed), document.with(func(p *policy) { p.cached = notCached }), listing{}},
+		{[]string{status.JSONPath}, http.HandlerFunc(h.status.ServeJSON), document.with(func(p *policy) { p.cached = notCached }), listing{}},
 		{[]string{guide.FeedPath}, h.guides, document, listing{}},
 		{[]string{journal.SchemasPath}, h.eventSchemas, document, listing{}},
 		{[]string{schema.FeedPath}, h.feedSchemas, document, listing{}},
@@ -259,6 +260,10 @@ func panelPaths() (paths []string) {
 func (p *policy) counts(r *http.Request) bool {
 	return p.pays == quotaPays || p.pays == onceADay || p.pays == dataOrPage && !saved.IsPage(r)
 }
+
+// servesData reports whether a request is for data, whose failures make the service
+// unavailable.
+func (p *policy) servesData(r *http.Request) bool { return p.counts(r) || p.pays == perCall }
 
 // hasDeadline reports whether a request has the deadline of pages.
 func (p *policy) hasDeadline(r *http.Request) bool {

@@ -88,7 +88,7 @@ func TestTable(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	free := map[string]string{
 		"/api/v1": "no such path", "/api": "no such path", "/api/": "no such path",
-		"/q/{handle}/openapi.json": "described from memory", "/feeds/status.atom": "read at most every few seconds",
+		"/q/{handle}/openapi.json": "described from memory", "/feeds/status.atom": "read at most every 30 seconds", "/status.json": "the same",
 		"/files/":              "listed from memory",
 		"/files/latest/{name}": "a redirect", "/files/latest/": "no such file",
 		"/account": "signed in", "/account/": "signed in", "/login": "emails are limited", "/login/": "emails are limited", "/logout": "signed in",

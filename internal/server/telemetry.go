@@ -187,6 +187,12 @@ const (
 	availabilityDays     = 30 // the period of the 99% uptime target
 )
 
+// burnWindows are the periods over which alerts watch the error budget.
+var burnWindows = [...]struct {
+	name    string
+	minutes int
+}{{"1h", 60}, {"6h", 6 * 60}, {"3d", 3 * 24 * 60}}
+
 // samples are metrics from the database, which are queried only when they are
 // scraped.
 type samples struct {
@@ -196,7 +202,8 @@ type samples struct {
 	availabilityAt time.Time
 	up             bool
 	backlog        webhook.Backlog
-	notices        int // emails in the outbox
+	down           [len(burnWindows)]int
+	notices        int     // emails in the outbox
 	availability   float64 // NaN if unknown
 }
 
@@ -218,6 +225,10 @@ func (s *samples) addTo(m *metrics.Metrics) {
 	gauge("palmares_webhook_planned", "Webhook deliveries that will be retried, across all servers.", read(func() int { return s.backlog.Retries }))
 	gauge("palmares_webhook_oldest_waiting_seconds", "How long the oldest pending webhook delivery has been overdue; 0 if none is.",
 		func() float64 { return s.backlog.OldestDue.Seconds() })
+	for i, window := range burnWindows {
+		gauge("palmares_unavailable_minutes", "Minutes of a period that were unavailable, across all servers.",
+			read(func() int { return s.down[i] }), "window", window.name)
+	}
 	gauge("palmares_availability_ratio", "Share of available minutes in the last 30 days, across all servers.",
 		func() float64 { return s.availability })
 }
@@ -245,6 +256,14 @@ func (s *samples) refresh() {
 		s.cfg.Log.Warn("counting pending webhook deliveries failed", "cause", err)
 	} else {
 		s.backlog = backlog
+	}
+	for i, window := range burnWindows {
+		down, err := status.Down(ctx, s.store, time.Now(), window.minutes)
+		if err != nil {
+			s.cfg.Log.Warn("counting unavailable minutes failed", "cause", err)
+			break
+		}
+		s.down[i] = down
 	}
 	if time.Since(s.availabilityAt) < availabilityInterval {
 		return

@@ -28,7 +28,7 @@ const (
 
 	shownIncidents  = 20 // on the page
 	maxFeedEntries  = 100
-	incidentMessage = "The database was unavailable, or no server was running."
+	incidentMessage = "Requests failed, or no server was running."
 )
 
 // outage is a period of consecutive minutes that were down.
@@ -129,11 +129,20 @@ func (p *Page) ServeFeed(w http.ResponseWriter, r *http.Request) {
 	})(w, r)
 }
 
-func (p *Page) feed(ctx context.Context) (*cache.Entry, error) {
+// readForPrograms returns a fresh snapshot, or an error that is not a page.
+func (p *Page) readForPrograms(ctx context.Context) (*snapshot, error) {
 	data, err := p.read()
 	if err != nil {
-		p.Log.ErrorContext(ctx, "reading incidents failed", "cause", err, "request_id", problem.RequestID(ctx))
+		p.Log.ErrorContext(ctx, "reading status days failed", "cause", err, "request_id", problem.RequestID(ctx))
 		return nil, &problem.Problem{Code: problem.Unavailable, Message: "Our database is unavailable at the moment.", Cause: err}
+	}
+	return data, nil
+}
+
+func (p *Page) feed(ctx context.Context) (*cache.Entry, error) {
+	data, err := p.readForPrograms(ctx)
+	if err != nil {
+		return nil, err
 	}
 	status := atomxml.Page(p.PublicURL + Path)
 	f := atomxml.Feed{

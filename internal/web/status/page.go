@@ -80,7 +80,7 @@ var files embed.FS
 var templates = page.NewTemplates(files, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
 		"date": func(t time.Time) string { return t.Format(time.DateOnly) }, "shortDay": l.ShortDay, "minute": l.Time,
-		"feed": func() string { return FeedPath }, "down": func(i Incident) string { return i.downtime(l) },
+		"feed": func() string { return FeedPath }, "json": func() string { return JSONPath }, "down": func(i Incident) string { return i.downtime(l) },
 		"target":  func(percent float64) string { return l.Text("%s%%", l.Decimal(percent, 0, 2)) },
 		"percent": func(d Day) string { return d.percent(l) },
 	}
@@ -195,14 +195,14 @@ func (p *Page) refresh() error {
 type Day struct {
 	Date    time.Time
 	Minutes int // since the first recorded minute
-	Up      int // minutes without a failed check
+	Up      int // available minutes
 	start   int // the first minute that counts
 }
 
 // Known reports whether there is any data for the day.
 func (d Day) Known() bool { return d.Minutes > 0 }
 
-// Availability returns the share of minutes without a failed check.
+// Availability returns the share of available minutes.
 func (d Day) Availability() float64 {
 	if d.Minutes == 0 {
 		return 0
@@ -222,6 +222,9 @@ func (d Day) percent(l lang.Language) string {
 	}
 }
 
+// BudgetLeft returns the whole minutes that are left of the error budget, or 0.
+func (d Day) BudgetLeft() int { return max(0, int(d.budget().Remaining)) }
+
 // class is the CSS class of the day's bar.
 func (d Day) class() string {
 	switch {
@@ -235,15 +238,28 @@ func (d Day) class() string {
 	return "bad"
 }
 
+// Down returns how many of the last minutes before now were unavailable.
+func Down(ctx context.Context, s *store.Store, now time.Time, minutes int) (down int, err error) {
+	end := minuteOf(now.Add(-writeDelay))
+	err = store.ScanRows(ctx, s.Keys, func(rows *sql.Rows) error {
+		var up int
+		first := end
+		err := rows.Scan(&up, &first)
+		down = end - max(first, end-minutes) - up
+		return err
+	}, downQuery, end-minutes, end)
+	return down, err
+}
+
+const downQuery = `SELECT coalesce(sum(CASE WHEN ` + isUp + ` THEN 1 ELSE 0 END), 0), coalesce((SELECT min(id) FROM minutes), $2)
+	FROM minutes WHERE id >= $1 AND id < $2`
+
 // Availability returns the availability of the last days including today. ok is false
 // if there is no data.
 func Availability(ctx context.Context, s *store.Store, days int) (availability float64, ok bool, err error) {
 	_, total, err := readDays(ctx, s, time.Now(), min(days, shownDays))
 	return total.Availability(), total.Known(), err
 }
-
-// A minute is up if a server was running and at most one check in a hundred failed.
-const isUp = "failed * 100 <= checks"
 
 const sumByDay = `SELECT id / 1440, sum(CASE WHEN ` + isUp + ` THEN 1 ELSE 0 END), min(id)
 	FROM minutes WHERE id >= $1 AND id < $2 GROUP BY id / 1440`

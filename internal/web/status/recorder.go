@@ -1,12 +1,13 @@
-// Package status records minute by minute whether the service can read its
-// database, and shows the last 90 days on a page. It does not look at requests,
-// so neither client errors nor a lack of traffic change the result.
+// Package status records minute by minute whether the service is available, and shows the
+// last 90 days on a page and as JSON. Start reading at counts.up, which says what
+// available means. Neither client errors nor a lack of traffic change the result.
 package status
 
 import (
 	"context"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -67,8 +68,40 @@ type Recorder struct {
 	pending map[int]counts // minutes that are not written yet
 }
 
-// counts are the checks of a minute.
-type counts struct{ checks, failed int }
+// counts are the checks and the requests for data of a minute.
+type counts struct{ checks, failed, requests, errors int }
+
+// up reports whether the service was available: at least 99 in 100 requests for data did
+// not fail or, if there were none, 99 in 100 checks of the database. Minutes without a
+// row, in which no server was running, are not. isUp is the same rule in SQL.
+func (c counts) up() bool {
+	if c.requests > 0 {
+		return c.errors*100 <= c.requests
+	}
+	return c.failed*100 <= c.checks
+}
+
+// isUp is counts.up for the rows of minutes.
+const isUp = "CASE WHEN requests > 0 THEN errors * 100 <= requests ELSE failed * 100 <= checks END"
+
+// maxWait is how long clients wait for a response to start: a server that takes longer for
+// a client that has gone has failed, too.
+const maxWait = 10 * time.Second
+
+// Observe counts a request for data. One with status 0 has no response, because the client
+// has disconnected.
+func (r *Recorder) Observe(status int, took time.Duration) {
+	one := counts{requests: 1}
+	switch {
+	case status == 0 && took < maxWait:
+		return
+	case status == 0, status >= http.StatusInternalServerError:
+		one.errors = 1
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(minuteOf(r.clock.Settled()), one)
+}
 
 // NewRecorder returns a recorder that writes to the database it checks.
 func NewRecorder(s *store.Store, log *slog.Logger) *Recorder {
@@ -95,10 +128,13 @@ func (r *Recorder) DownSince() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first := r.current
-	for r.pending[first-1].failed > 0 {
+	for {
+		before, known := r.pending[first-1]
+		if !known || before.up() {
+			return timeOf(first)
+		}
 		first--
 	}
-	return timeOf(first)
 }
 
 // HealthyFor reports whether all checks within a period succeeded. A query that
@@ -143,13 +179,13 @@ func (r *Recorder) check(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current = minuteOf(r.clock.Settled())
-	r.add(r.current, counts{1, failed})
+	r.add(r.current, counts{checks: 1, failed: failed})
 }
 
-// add counts checks of a minute. The caller holds the lock.
+// add adds to the counts of a minute. The caller holds the lock.
 func (r *Recorder) add(minute int, more counts) {
 	c := r.pending[minute]
-	r.pending[minute] = counts{c.checks + more.checks, c.failed + more.failed}
+	r.pending[minute] = counts{c.checks + more.checks, c.failed + more.failed, c.requests + more.requests, c.errors + more.errors}
 }
 
 func minuteOf(t time.Time) int { return int(t.Unix() / 60) }
@@ -174,11 +210,12 @@ func (r *Recorder) write(ctx context.Context, all bool) {
 	err := r.store.Update(ctx, func(tx *ent.Tx) error {
 		for _, at := range slices.Sorted(maps.Keys(batch)) { // a fixed order avoids deadlocks between servers
 			c := batch[at]
-			err := tx.Minute.Create().SetID(at).SetChecks(c.checks).SetFailed(c.failed).
+			err := tx.Minute.Create().SetID(at).SetChecks(c.checks).SetFailed(c.failed).SetRequests(c.requests).SetErrors(c.errors).
 				OnConflict(
 					entsql.ConflictColumns(minute.FieldID),
 					entsql.ResolveWith(func(u *entsql.UpdateSet) {
 						u.Add(minute.FieldChecks, c.checks).Add(minute.FieldFailed, c.failed)
+						u.Add(minute.FieldRequests, c.requests).Add(minute.FieldErrors, c.errors)
 					}),
 				).Exec(ctx)
 			if err != nil {

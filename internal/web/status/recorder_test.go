@@ -148,7 +148,7 @@ func TestFailedWrite(t *testing.T) {
 	}
 	// The number of pending minutes is limited.
 	for i := range maxPending + 10 {
-		r.pending[i+1] = counts{1, 0}
+		r.pending[i+1] = counts{checks: 1}
 	}
 	r.write(ended, true)
 	if _, oldest := r.pending[11]; len(r.pending) != maxPending || !oldest {

@@ -1,0 +1,91 @@
+package status
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"palmares/internal/core/cache"
+	"palmares/internal/web/page"
+)
+
+// JSONPath is the path of the availability for programs.
+const JSONPath = "/status.json"
+
+// report is the page for programs. docs/api.md describes its fields.
+type report struct {
+	Status      string           `json:"status"` // operational or unavailable
+	ReadAt      time.Time        `json:"read_at"`
+	Objective   float64          `json:"objective"`
+	Minutes     int              `json:"minutes"`
+	Available   int              `json:"available"`
+	ErrorBudget budget           `json:"error_budget"`
+	Days        []reportedDay    `json:"days"`
+	Incidents   []reportedOutage `json:"incidents"`
+}
+
+// budget is how many minutes may be unavailable without missing the objective, and how
+// many of them are left, which is negative once it is missed.
+type budget struct {
+	Minutes   float64 `json:"minutes"`
+	Remaining float64 `json:"remaining"`
+}
+
+type reportedDay struct {
+	Date      string `json:"date"`
+	Minutes   int    `json:"minutes"`
+	Available int    `json:"available"`
+}
+
+type reportedOutage struct {
+	Start       time.Time  `json:"start"`
+	End         *time.Time `json:"end"` // null while it lasts
+	Unavailable int        `json:"unavailable"`
+}
+
+// budget returns the error budget of a period.
+func (d Day) budget() budget {
+	minutes := float64(d.Minutes) * (100 - target) / 100
+	return budget{minutes, minutes - float64(d.Minutes-d.Up)}
+}
+
+// ServeJSON serves the page for programs.
+func (p *Page) ServeJSON(w http.ResponseWriter, r *http.Request) {
+	page.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		data, err := p.readForPrograms(r.Context())
+		if err != nil {
+			return err
+		}
+		body, err := json.Marshal(data.report())
+		if err != nil {
+			return err
+		}
+		return cache.NewEntry(body, http.Header{
+			"Content-Type": {"application/json"}, "Cache-Control": {data.caching()}, "Vary": {page.Vary}, "X-Content-Type-Options": {"nosniff"},
+		}).Write(w, r)
+	})(w, r)
+}
+
+func (s *snapshot) report() report {
+	all := report{
+		Status: "operational", ReadAt: s.ReadAt.UTC(), Objective: s.Target / 100, Minutes: s.Total.Minutes, Available: s.Total.Up,
+		ErrorBudget: s.Total.budget(), Days: []reportedDay{}, Incidents: []reportedOutage{},
+	}
+	if s.Unavailable {
+		all.Status = "unavailable"
+	}
+	for _, day := range s.Days {
+		if day.Known() {
+			all.Days = append(all.Days, reportedDay{day.Date.Format(time.DateOnly), day.Minutes, day.Up})
+		}
+	}
+	for _, i := range s.Incidents {
+		outage := reportedOutage{Start: i.Start(), Unavailable: i.down}
+		if !i.Ongoing {
+			end := i.End()
+			outage.End = &end
+		}
+		all.Incidents = append(all.Incidents, outage)
+	}
+	return all
+}
