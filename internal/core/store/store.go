@@ -177,7 +177,7 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 // interrupted adds the context's error if the driver only reports its consequence:
 // a canceled statement or a transaction that was rolled back.
 func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (codeOf(err) == Slow || errors.Is(err, sql.ErrTxDone)) {
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) && (codeOf(err) == Slow || errors.Is(err, sql.ErrTxDone)) {
 		return fmt.Errorf("%w: %v", ctx.Err(), err) // not an *Error
 	}
 	return err

@@ -96,6 +96,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, errorMedia, p)
 	case rejection != nil:
 		h.write(w, errorMedia, statusOf(rejection, errorMedia), rejection)
+	case request.stream && cache.CachedOnly(r.Context()):
+		h.fail(w, r, errorMedia, badRequest("Streams are not cached."))
 	case request.stream && streaming:
 		h.stream(w, r, request.Request, errorMedia)
 	case request.stream:

@@ -2,6 +2,7 @@ package graphql_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -45,6 +47,23 @@ func TestStream(t *testing.T) {
 		l.executor.AnnounceRelease()
 		expect(t, "third", strings.Contains(early.events(t, 1)[0], `"release":3`), true)
 	})
+}
+
+// Where only what is cached may be sent, a known subscription does not start a stream.
+func TestStreamsAreNotCached(t *testing.T) {
+	l := newStreamServer(t, testkit.Open(t, testkit.SQLite(t)))
+	r := httptest.NewRequest(http.MethodGet, "/graphql?query="+url.QueryEscape(subscribe), nil)
+	r.Header.Set("Accept", "text/event-stream")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	l.ServeHTTP(httptest.NewRecorder(), r.WithContext(ended)) // now it is known
+	responses := make(chan int, 1)
+	go func() {
+		w := httptest.NewRecorder()
+		l.ServeHTTP(w, r.WithContext(cache.WithCachedOnly(t.Context())))
+		responses <- w.Code
+	}()
+	expect(t, "status", wait.Receive(t, "the response", responses), http.StatusBadRequest)
 }
 
 func TestStreamFields(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -131,63 +130,4 @@ func TestPageAfterWrongClock(t *testing.T) {
 	if !strings.Contains(w.Body.String(), "since 15\u00a0Nov\u00a02026") {
 		t.Errorf("got %s, want days until today", w.Body)
 	}
-}
-
-// While PostgreSQL is frozen, with its connections open, checks fail and every
-// visitor gets a page.
-func TestFrozenDatabase(t *testing.T) {
-	cluster := testkit.StartCluster(t, "fsync=off")
-	s := testkit.Open(t, store.Config{DatabaseURL: cluster.URL, DataDir: t.TempDir()})
-	r := NewRecorder(s, quiet)
-	at := &fakeClock{Time: time.Now()}
-	newPage := func() *Page {
-		p := NewPage(Config{Service: service, Store: s, Log: quiet, Healthy: r.Healthy})
-		p.now = at.now
-		return p
-	}
-	visit := func(p *Page, status int, text string, unavailable bool) {
-		t.Helper()
-		var visitors sync.WaitGroup
-		for range 10 {
-			visitors.Go(func() {
-				w := httptest.NewRecorder()
-				p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, Path, nil))
-				if body := w.Body.String(); w.Code != status || !strings.Contains(body, text) || strings.Contains(body, "is unavailable at the moment") != unavailable {
-					t.Errorf("got %d %s, want %d with %q", w.Code, body, status, text)
-				}
-			})
-		}
-		visitors.Wait()
-	}
-	cached := newPage()
-	r.check(t.Context())
-	if !r.Healthy() {
-		t.Fatal("got unhealthy, want healthy")
-	}
-	visit(cached, 200, "Status", false)
-
-	cluster.Freeze(t)
-	thaw := sync.OnceFunc(func() { cluster.Thaw(t) })
-	defer thaw()
-	r.check(t.Context())
-	r.check(t.Context()) // while the first read is still running
-	if r.Healthy() {
-		t.Error("got healthy, want unhealthy")
-	}
-	if c := r.pending[r.current]; c.failed == 0 {
-		t.Errorf("got %+v, want failed checks", c)
-	}
-	visit(cached, 200, "The database is unavailable at the moment.", true) // the snapshot is fresh
-	at.pass(time.Hour)
-	visit(cached, 200, "The database is unavailable at the moment.", true)
-	visit(newPage(), 503, "Our database is unavailable at the moment.", true)
-
-	thaw()
-	for deadline := time.Now().Add(5 * time.Minute); !r.Healthy(); r.check(t.Context()) {
-		if time.Now().After(deadline) {
-			t.Fatal("got unhealthy, want healthy")
-		}
-	}
-	at.pass(time.Hour)
-	visit(newPage(), 200, "Status", false)
 }

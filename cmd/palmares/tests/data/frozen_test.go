@@ -95,6 +95,9 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	}
 
 	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(s.Log.String(), "catalog loaded") })
+	if status, _, body, err := submit(client, "GET", base+"/status", nil); err != nil || status != http.StatusOK {
+		t.Fatalf("status page: got %d %v %s, want 200", status, err, body)
+	}
 	cluster.Freeze(t)
 	t.Cleanup(func() { cluster.Thaw(t) }) // before it is stopped
 	visitor := newCookieClient(t)
@@ -142,6 +145,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		{"GET", "/cimetiere?page=4", visitor, nil, []int{http.StatusOK, busy}},
 		{"GET", "/nowhere", visitor, nil, []int{http.StatusNotFound, unavailable}},
 		{"GET", "/feeds/prices.atom", visitor, nil, []int{unavailable, busy}},
+		{"GET", "/status", visitor, nil, []int{http.StatusOK}},
 		{"GET", "/readyz", visitor, nil, []int{unavailable}},
 		{"GET", "/healthz", visitor, nil, []int{http.StatusOK}},
 		{"GET", "/guides", visitor, nil, []int{http.StatusOK}},
@@ -189,6 +193,10 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		})
 	}
 	all.Wait()
+	wait.Until(t, "the status page reports the outage", func() bool {
+		status, _, body, err := submit(client, "GET", base+"/status", nil)
+		return err == nil && status == http.StatusOK && strings.Contains(body, "The database is unavailable at the moment.")
+	})
 
 	cluster.Thaw(t)
 	// Requests that timed out no longer block others.
