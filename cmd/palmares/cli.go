@@ -148,7 +148,11 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term co
 			panic(err) // it has no result
 		}
 	}
-	return command.Run(s, cfg, cfg.Database, term)
+	err := command.Run(s, cfg, cfg.Database, term)
+	for err != nil && strings.HasPrefix(err.Error(), "*") { // kong adds the type of what could not be made
+		err = errors.Unwrap(err)
+	}
+	return err
 }
 
 // openFor opens the database of a command. Commands about accounts migrate it; those about

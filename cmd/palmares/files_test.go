@@ -135,6 +135,9 @@ func TestVerboseShowsCause(t *testing.T) {
 	t.Parallel()
 	cfg := store.Config{DatabaseURL: "postgres://u:s3cret@127.0.0.1:1/db", DataDir: "data"}
 	quiet, verbose := blackbox.Run(t, blackbox.Command(t, cfg, "migrate", "status")), blackbox.Run(t, blackbox.Command(t, cfg, "--verbose", "migrate", "status"))
+	if keys := blackbox.Run(t, blackbox.Command(t, cfg, "keys", "list", "ana@example.com")); keys.Err != quiet.Err {
+		t.Errorf("got %q for a command about accounts, want the same error, %q", keys.Err, quiet.Err)
+	}
 	if quiet.Err != "palmares: the database cannot be reached\n" || !strings.HasPrefix(verbose.Err, quiet.Err+"cause: ") {
 		t.Errorf("got %q and %q, want a cause in the second", quiet.Err, verbose.Err)
 	}
