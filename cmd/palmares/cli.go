@@ -149,8 +149,9 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term co
 		}
 	}
 	err := command.Run(s, cfg, cfg.Database, term)
-	for err != nil && strings.HasPrefix(err.Error(), "*") { // kong adds the type of what could not be made
-		err = errors.Unwrap(err)
+	var databaseErr *store.Error
+	if err != nil && strings.HasPrefix(err.Error(), "*") && errors.As(err, &databaseErr) { // kong adds the type of what needs the database
+		return databaseErr
 	}
 	return err
 }
