@@ -196,7 +196,7 @@ type samples struct {
 	availabilityAt time.Time
 	up             bool
 	backlog        webhook.Backlog
-	notices        int // emails in the outbox
+	notices        int     // emails in the outbox
 	availability   float64 // NaN if unknown
 }
 
