@@ -16,11 +16,13 @@ import (
 	"palmares/auth"
 	"palmares/cmd/palmares/commands"
 	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/outbox"
+	"palmares/internal/notify/webhook"
 	"palmares/internal/server"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/guide"
@@ -133,7 +135,9 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term co
 		auth.NewAccounts,
 		cfg.Mailer,
 		cfg.Billing,
-		cfg.Webhooks,
+		func(db *store.Store) *webhook.Webhooks {
+			return cfg.Webhooks(db, release.NewCatalog(db, cfg.Log, 0, nil).Load)
+		},
 		func(db *store.Store, mailer *mail.Mailer) *outbox.Outbox { return outbox.New(db, mailer, cfg.Log) },
 		func(db *store.Store) (*saved.Queries, error) {
 			resolved, err := cfg.Resolved()

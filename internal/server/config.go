@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 
 	"palmares/graph/document"
 	"palmares/internal/account/billing"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/edge"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
@@ -207,9 +209,9 @@ func (c Config) Billing(db *store.Store) *billing.Billing {
 	})
 }
 
-// Webhooks returns what delivers events.
-func (c Config) Webhooks(db *store.Store) *webhook.Webhooks {
+// Webhooks returns what delivers events. newest returns the newest release.
+func (c Config) Webhooks(db *store.Store, newest func(context.Context) (*release.Release, error)) *webhook.Webhooks {
 	return webhook.New(webhook.Config{
-		PublicURL: c.PublicURL, ServiceName: c.ServiceName, Store: db, Log: c.Log, Loopback: c.reachesLoopback(),
+		PublicURL: c.PublicURL, ServiceName: c.ServiceName, Store: db, Release: newest, Log: c.Log, Loopback: c.reachesLoopback(),
 	})
 }

@@ -180,7 +180,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	payments, webhooks := cfg.Billing(db), cfg.Webhooks(db)
+	payments, webhooks := cfg.Billing(db), cfg.Webhooks(db, engine.executor.Newest)
 	var connect *oauth.Server
 	if cfg.OAuthDisabled() == "" {
 		connect, err = oauth.New(ctx, oauth.Config{

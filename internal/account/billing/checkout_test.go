@@ -385,6 +385,9 @@ func TestCancel(t *testing.T) {
 		if len(s.fake.requests("DELETE /v1/subscriptions/"+over.id)) > 0 {
 			t.Error("got an ended subscription canceled again, want it left alone")
 		}
+		if n := s.emails(); n != 0 { // there will be one about the account
+			t.Errorf("got %d emails, want 0", n)
+		}
 		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}

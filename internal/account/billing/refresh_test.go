@@ -284,69 +284,6 @@ func TestGraceEnds(t *testing.T) {
 	})
 }
 
-func TestStatuses(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		s.customer()
-		for status, want := range map[stripe.SubscriptionStatus]auth.Plan{
-			stripe.SubscriptionStatusTrialing:          auth.Pro,
-			stripe.SubscriptionStatusActive:            auth.Pro,
-			stripe.SubscriptionStatusPastDue:           auth.Pro,
-			stripe.SubscriptionStatusUnpaid:            auth.Developer,
-			stripe.SubscriptionStatusPaused:            auth.Developer,
-			stripe.SubscriptionStatusIncomplete:        auth.Developer,
-			stripe.SubscriptionStatusIncompleteExpired: auth.Developer,
-			stripe.SubscriptionStatusCanceled:          auth.Developer,
-			"unknown_status":                           auth.Developer,
-		} {
-			sub := s.started(status)
-			s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
-			s.wantPlan(want)
-			// The better of two subscriptions counts, in any order.
-			s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
-			s.wantPlan(auth.Pro)
-			s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted)
-			s.wantPlan(auth.Developer)
-		}
-	})
-}
-
-// The newer of two equal subscriptions counts, in any order.
-func TestNewestSubscription(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		s.customer()
-		for _, status := range []stripe.SubscriptionStatus{stripe.SubscriptionStatusActive, stripe.SubscriptionStatusCanceled} {
-			older := s.started(status)
-			s.wait(time.Hour)
-			newer := s.started(status)
-			for _, all := range [][]subscription{{older, newer}, {newer, older}} {
-				s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, all...)
-				if got := s.row().Subscription; got != newer.id {
-					t.Errorf("%s: got %s, want %s", status, got, newer.id)
-				}
-				s.wantPeriodEnd(newer.periodEnd)
-			}
-		}
-	})
-}
-
-// A subscription can end at any date.
-func TestCancelAt(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		sub := s.subscribed()
-		for _, off := range []time.Duration{-10 * 24 * time.Hour, 0, 10 * 24 * time.Hour} {
-			sub.cancelAt = sub.periodEnd.Add(off)
-			s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
-			if !s.row().Cancels {
-				t.Error("got a subscription that renews, want one that is canceled")
-			}
-			s.wantPeriodEnd(sub.cancelAt)
-		}
-		sub.cancelAt = time.Time{}
-		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
-		s.wantPeriodEnd(sub.periodEnd)
-	})
-}
-
 // A subscription that ends after several periods is read regularly, so lost
 // events are noticed.
 func TestOverdueEventOfEndingSubscription(t *testing.T) {

@@ -94,25 +94,6 @@ func TestKeysOfOtherAccounts(t *testing.T) {
 	}
 }
 
-func TestKeysCreatedConcurrently(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		b := s.signIn("ana@example.com")
-		b.makeKey("1")
-		b.makeKey("2")
-		var created atomic.Int64
-		concurrently(6, func(int) {
-			if b.post("/account/keys", "name", "3").Code == 200 {
-				created.Add(1)
-			}
-		})
-		if n := db.Write.APIKey.Query().CountX(t.Context()); created.Load() != 1 || n != 3 {
-			t.Errorf("got %d keys created and %d in total, want 1 and 3", created.Load(), n)
-		}
-	})
-}
-
 var newestInForm = regexp.MustCompile(`name="newest" value="(\d+)"`)
 
 // A double click creates one key, and the second response explains it.

@@ -5,11 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
-
-	"palmares/internal/core/store"
-	"palmares/internal/dev/testkit"
 )
 
 // wantSecurityHeaders checks the security headers of a response.
@@ -177,28 +173,6 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-func TestLinkSubmittedConcurrently(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		token := s.browser().start("ana@example.com").token(t)
-		var signedIn atomic.Int64
-		concurrently(20, func(int) {
-			b := s.browser()
-			switch got := b.post("/login/confirm", "token", token); got.Code {
-			case http.StatusSeeOther:
-				signedIn.Add(1)
-			case http.StatusGone:
-			default:
-				t.Errorf("got status %d, want 303 or 410: %s", got.Code, got.text)
-			}
-		})
-		if n := db.Write.Session.Query().CountX(t.Context()); signedIn.Load() != 1 || n != 1 {
-			t.Errorf("got %d sign-ins with %d sessions, want 1 of each", signedIn.Load(), n)
-		}
-	})
-}
-
 // wrongCode returns an incorrect code.
 func wrongCode(right string, i int) string {
 	if code := fmt.Sprintf("%06d", i); code != right {
@@ -226,24 +200,6 @@ func TestGuessedCodes(t *testing.T) {
 	wantPage(t, again, 429, "Too many incorrect codes")
 	wantNoText(t, again, `name="code"`)
 	wantRedirect(t, b.post("/login/confirm", "token", sent.token(t)), home)
-}
-
-func TestCodesGuessedConcurrently(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		b := s.browser()
-		sent := b.start("ana@example.com")
-		concurrently(100, func(i int) {
-			if got := b.post("/login/code", "code", wrongCode(sent.code, i)); got.Code != 400 && got.Code != 429 {
-				t.Errorf("got status %d, want 400 or 429: %s", got.Code, got.text)
-			}
-		})
-		wantPage(t, b.post("/login/code", "code", sent.code), 429, "Too many incorrect codes")
-		if n := db.Write.Confirmation.Query().OnlyX(t.Context()).Tries; n != 5 {
-			t.Errorf("got %d attempts, want 5", n)
-		}
-	})
 }
 
 // After twenty wrong codes for several emails, no more codes are accepted.

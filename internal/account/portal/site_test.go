@@ -59,14 +59,14 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	cfg := Config{
 		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors."},
 		Store:   db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log,
-		Mail:     s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
-		Billing:  billing.New(billing.Config{Store: db, Log: log}),
-		Webhooks: webhook.New(webhook.Config{Store: db, Log: log, ServiceName: "Palmarès", Loopback: true}),
-		Example:  func(context.Context) string { return "/api/v1/tools" },
+		Mail:    s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
+		Billing: billing.New(billing.Config{Store: db, Log: log}),
+		Example: func(context.Context) string { return "/api/v1/tools" },
 	}
 	memory := cache.New(1<<20, nil, log)
 	executor := graphtest.New(graph.Config{Catalog: db, Log: log, Cache: memory, Tools: func() int { return 0 }})
 	var err error
+	cfg.Webhooks = webhook.New(webhook.Config{Store: db, Release: executor.Newest, Log: log, ServiceName: "Palmarès", Loopback: true})
 	cfg.Queries, err = saved.New(saved.Config{Service: rest.Config{PublicURL: cfg.PublicURL}, Store: db, Executor: executor, Cache: memory, Log: log})
 	testkit.Check(t, err)
 	cfg.IsDownload = rest.IsDownload

@@ -14,15 +14,12 @@ import (
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/ent/attempt"
-	"palmares/ent/category"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
 	"palmares/ent/release"
-	"palmares/ent/tool"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/text"
 	"palmares/internal/notify/outbox"
 )
 
@@ -30,9 +27,8 @@ const (
 	// MaxEndpoints is the number of endpoints that an account can have.
 	MaxEndpoints = 10
 
-	maxFilters  = 50     // categories, and tools
-	maxSlug     = 80     // characters
-	maxCompared = 10_000 // tools that an unknown slug is compared with
+	maxFilters = 50 // categories, and tools
+	maxSlug    = 80 // characters
 	// attemptRetention is how long attempts are stored.
 	attemptRetention = 30 * 24 * time.Hour
 )
@@ -77,10 +73,16 @@ func (w *Webhooks) check(ctx context.Context, spec NewEndpoint) (NewEndpoint, er
 	return spec, nil
 }
 
-// checkFilter returns an error if the catalog does not have a category or a tool.
-// Before the first release, it has none, and any slug is accepted.
+// checkFilter returns an error if the newest release does not have a category or a tool.
+// Before the first release, any slug is accepted.
 func (w *Webhooks) checkFilter(ctx context.Context, f Filter) error {
-	categories, err := w.Store.Read.Category.Query().Order(category.ByID()).IDs(ctx)
+	switch {
+	case len(f.Categories) == 0 && len(f.Tools) == 0:
+		return nil
+	case len(f.Categories) > maxFilters || len(f.Tools) > maxFilters:
+		return problem.New(problem.BadInput, "Choose at most %d categories and %d tools, or none to receive events for all.", maxFilters, maxFilters)
+	}
+	newest, err := w.Release(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,37 +90,27 @@ func (w *Webhooks) checkFilter(ctx context.Context, f Filter) error {
 		switch {
 		case len(slug) > maxSlug || !slugPattern.MatchString(slug):
 			return problem.New(problem.BadInput, "%.80q is not a valid category slug.", slug)
-		case len(categories) > 0 && !slices.Contains(categories, slug):
-			return problem.New(problem.BadInput, "There is no category %q. The categories are %s.", slug, strings.Join(categories, ", "))
+		case newest.Number() > 0 && newest.Category(slug) == nil:
+			var slugs []string
+			for _, c := range newest.Categories {
+				slugs = append(slugs, c.Slug)
+			}
+			return problem.New(problem.BadInput, "There is no category %q. The categories are %s.", slug, strings.Join(slugs, ", "))
 		}
-	}
-	if len(f.Categories) > maxFilters || len(f.Tools) > maxFilters {
-		return problem.New(problem.BadInput, "Choose at most %d categories and %d tools, or none to receive events for all.", maxFilters, maxFilters)
-	}
-	known, err := w.Store.Read.Tool.Query().Where(tool.IDIn(f.Tools...)).IDs(ctx)
-	if err != nil {
-		return err
 	}
 	for _, slug := range f.Tools {
 		switch {
 		case len(slug) > maxSlug || !slugPattern.MatchString(slug):
 			return problem.New(problem.BadInput, "%.80q is not a valid tool slug (example: plume).", slug)
-		case len(categories) > 0 && !slices.Contains(known, slug):
-			return w.unknownTool(ctx, slug)
+		case newest.Number() == 0 || newest.Tool(slug) != nil:
+		default:
+			if near := newest.NearestTool(slug); near != "" {
+				return problem.New(problem.BadInput, "There is no tool %q. Did you mean %q?", slug, near)
+			}
+			return problem.New(problem.BadInput, "There is no tool %q. Use the slug in the address of its page.", slug)
 		}
 	}
 	return nil
-}
-
-func (w *Webhooks) unknownTool(ctx context.Context, slug string) error {
-	existing, err := w.Store.Read.Tool.Query().Order(tool.ByID()).Limit(maxCompared).IDs(ctx)
-	if err != nil {
-		return err
-	}
-	if near := text.Similar(slug, existing, 1); len(near) > 0 {
-		return problem.New(problem.BadInput, "There is no tool %q. Did you mean %q?", slug, near[0])
-	}
-	return problem.New(problem.BadInput, "There is no tool %q. Use the slug in the address of its page.", slug)
 }
 
 // sortedSet never returns nil, which JSON would encode as null.

@@ -17,6 +17,7 @@ import (
 	"palmares/ent/delivery"
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -69,6 +70,9 @@ func newFixture(t *testing.T, s *store.Store) *fixture {
 	logs := &testkit.Log{}
 	w := New(Config{
 		PublicURL: "http://palmares.example", ServiceName: "palmares", Store: s, Loopback: true,
+		Release: func(ctx context.Context) (*release.Release, error) {
+			return release.NewCatalog(s, slog.New(slog.DiscardHandler), 0, nil).Load(ctx)
+		},
 		Log: slog.New(slog.NewTextHandler(logs, nil)),
 	})
 	w.timing = testTiming

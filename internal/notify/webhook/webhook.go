@@ -22,6 +22,7 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 )
 
@@ -31,6 +32,8 @@ type Config struct {
 	ServiceName string
 	Store       *store.Store
 	Log         *slog.Logger
+	// Release returns the newest release, which says what slugs exist.
+	Release func(context.Context) (*release.Release, error)
 	// Loopback allows endpoints on this machine, even over plain HTTP, for servers
 	// that are only reachable from this machine themselves.
 	Loopback bool

@@ -91,8 +91,13 @@ func (s *Queries) recordBroken(ctx context.Context, row *ent.SavedQuery, broken 
 		// Only one of several servers makes the change.
 		changed, err := tx.SavedQuery.Update().Where(savedquery.ID(row.ID), savedquery.Hash(row.Hash), savedquery.BrokenReason(row.BrokenReason)).
 			SetBrokenReason(reason).Save(ctx)
-		if err != nil || changed == 0 || row.BrokenReason != "" {
+		switch {
+		case err != nil || changed == 0:
 			return err
+		case reason == "":
+			return outbox.Withdraw(ctx, tx, aboutQuery(row.AccountID, row.Name))
+		case row.BrokenReason != "":
+			return nil
 		}
 		owner, l := row.Edges.Account, lang.Language(row.Edges.Account.Language)
 		return outbox.Add(ctx, tx, aboutQuery(row.AccountID, row.Name), mail.QueryBroken(l, owner.Email, s.Service.ServiceName, row.Name, reason, s.Service.PublicURL+l.Path("/account/queries")))

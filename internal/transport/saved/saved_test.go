@@ -394,6 +394,13 @@ func TestBrokenQueries(t *testing.T) {
 		if n := s.Read.Notice.Query().AllX(t.Context()); len(n) != 1 || n[0].Recipient != owner.Email || !strings.Contains(n[0].Text, "oldField") {
 			t.Errorf("got emails %v, want one with the reason", n)
 		}
+		for _, broken := range []error{nil, errors.New("oldField")} { // in the next versions of the program
+			row := s.Read.SavedQuery.Query().Where(savedquery.Name("old")).WithAccount().OnlyX(t.Context())
+			testkit.Check(t, q.recordBroken(t.Context(), row, broken))
+			if got := s.Read.Notice.Query().CountX(t.Context()); (got > 0) != (broken != nil) {
+				t.Errorf("broken %v: got %d emails, want one only if the query is broken", broken, got)
+			}
+		}
 		query, err = q.Find(t.Context(), owner, "old")
 		testkit.Check(t, err)
 		if !strings.Contains(query.BrokenReason, "oldField") {
