@@ -98,7 +98,7 @@ func testDoctorWithoutProblems(t *testing.T, cfg store.Config, redis string) {
 	importDemo(t, cfg)
 	e := examine(t, cfg, "REDIS_URL="+redis, "SMTP_URL="+smtp, trust,
 		"STRIPE_SECRET_KEY=sk_live_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "--stripe-api-base="+stripe)
-	want := []string{"settings", "about page", "database", "migrations", "catalog", "redis", "mail", "stripe", "price", "tax", "customer portal", "public url", "oauth", "proxies", "server"}
+	want := []string{"settings", "about page", "security.txt", "database", "migrations", "catalog", "redis", "mail", "stripe", "price", "tax", "customer portal", "public url", "oauth", "proxies", "server"}
 	if cfg.DatabaseURL == "" {
 		want = append(want, "data folder", "disk")
 	} else {

@@ -145,7 +145,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		{"GET", "/cimetiere?page=4", visitor, nil, []int{http.StatusOK, busy}},
 		{"GET", "/nowhere", visitor, nil, []int{http.StatusNotFound, unavailable}},
 		{"GET", "/feeds/prices.atom", visitor, nil, []int{unavailable, busy}},
-		{"GET", "/status", visitor, nil, []int{http.StatusOK}},
+		{"GET", "/status", visitor, nil, []int{http.StatusOK, busy}},
 		{"GET", "/readyz", visitor, nil, []int{unavailable}},
 		{"GET", "/healthz", visitor, nil, []int{http.StatusOK}},
 		{"GET", "/guides", visitor, nil, []int{http.StatusOK}},

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"palmares/auth"
+	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -117,7 +119,8 @@ func TestFiles(t *testing.T) {
 		// A key, HTTP Basic or a download token; before the redirect, too.
 		owner, err := auth.NewAccounts(testkit.Open(t, cfg)).Find(t.Context(), email)
 		testkit.Check(t, err)
-		tokens := &saved.Queries{Config: saved.Config{Store: testkit.Open(t, cfg)}}
+		tokens, err := saved.New(saved.Config{Store: testkit.Open(t, cfg), Cache: cache.New(1<<20, nil, slog.New(slog.DiscardHandler))})
+		testkit.Check(t, err)
 		token, err := tokens.CreateDownloadToken(t.Context(), owner, "sheet")
 		testkit.Check(t, err)
 		for _, path := range []string{tools, "/files/latest/tools.parquet", tools + "?token=dt_AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
