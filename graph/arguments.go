@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -12,10 +13,6 @@ const (
 	maxNestedTools = 50 // tools of a category
 )
 
-// MaxText is the maximum number of characters of a search, a slug or an identifier, which
-// have far fewer.
-const MaxText = 200
-
 // checkText rejects strings that are too long or that a database cannot compare.
 func checkText(name, value string) error {
 	switch {
@@ -23,8 +20,8 @@ func checkText(name, value string) error {
 		return problem.New(problem.BadInput, "%s must be valid UTF-8.", name)
 	case strings.ContainsRune(value, 0):
 		return problem.New(problem.BadInput, "%s must not contain NUL characters.", name)
-	case utf8.RuneCountInString(value) > MaxText:
-		return problem.New(problem.BadInput, string(tooLong), name, MaxText)
+	case utf8.RuneCountInString(value) > params.MaxText:
+		return problem.New(problem.BadInput, string(tooLong), name, params.MaxText)
 	}
 	return nil
 }

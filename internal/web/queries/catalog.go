@@ -12,6 +12,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
 	"palmares/internal/web/words"
@@ -50,7 +51,7 @@ func (p *Pages) readCatalog(ctx context.Context, l lang.Language, view *saved.Vi
 	slugs := []any{"-"} // no tool; an empty list is not allowed
 	for _, r := range t.Rows {
 		for _, value := range r {
-			if len(slugs) < maxSlugs && !value.IsNumber && len(value.Text) <= graph.MaxText && !seen[value.Text] && slug.MatchString(value.Text) {
+			if len(slugs) < maxSlugs && !value.IsNumber && len(value.Text) <= params.MaxText && !seen[value.Text] && slug.MatchString(value.Text) {
 				seen[value.Text], slugs = true, append(slugs, value.Text)
 			}
 		}
@@ -159,7 +160,7 @@ func (t *table) addWords(l lang.Language, c catalog) {
 		isText, field := t.kindOf(i) == texts, lastName(column)
 		format := units[i].Formatter(l, t.numbers(i)...)
 		for _, r := range t.Rows {
-			if len(r[i].Text) > graph.MaxText { // neither a price nor a code
+			if len(r[i].Text) > params.MaxText { // neither a price nor a code
 				continue
 			}
 			price, isPrice := words.Price(l, r[i].Text)
