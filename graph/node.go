@@ -34,7 +34,7 @@ func (r *reader) nodes(ctx context.Context, argument string, ids []string) ([]mo
 	keys := map[string][]string{} // by prefix
 	plain := make([]string, len(ids))
 	for i, id := range ids {
-		if err := checkText(argument, id); err != nil {
+		if err := checkText(argument, id, maxSlugText); err != nil {
 			return nil, err
 		}
 		prefix, key, err := r.ParseID(argument, id)

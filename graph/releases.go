@@ -44,7 +44,7 @@ func (r *reader) releases(releases []*ent.Release) []*model.Release {
 
 func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error) {
 	if err := cmp.Or(
-		checkText("slug", slug), params.CheckRange("limit", limit, 1, document.MaxPageSize),
+		checkText("slug", slug, maxSlugText), params.CheckRange("limit", limit, 1, document.MaxPageSize),
 	); err != nil {
 		return nil, err
 	}

@@ -158,8 +158,7 @@ func (p Param) add(list any, text string) (any, error) {
 // IsText reports whether a database can store a string as text.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// MaxText is the maximum number of characters of a name to look up. All stored names are
-// shorter.
+// MaxText is longer than any stored name, in characters.
 const MaxText = 200
 
 // decimal matches numbers as in JSON, but allows leading zeros.
@@ -202,8 +201,8 @@ func (p Param) Parse(value string) (any, error) {
 	case p.Max > 0 && p.Max < math.MaxInt32: // it has its own limit
 		return value, nil
 	}
-	// A longer string matches nothing, even after it is cut.
-	return text.Truncate(value, MaxText), nil
+	// A longer string matches nothing, even after it is cut to one character more.
+	return text.Truncate(value, MaxText+1), nil
 }
 
 func (p Param) invalid(want lang.Phrase, got string) error {
