@@ -10,21 +10,20 @@ import (
 const (
 	maxPage        = 1_000_000
 	maxNestedTools = 50 // tools of a category
+	// maxSlugText is above where package params cuts a text, so that REST finds nothing by
+	// a longer slug instead of rejecting it.
+	maxSlugText = 500
 )
 
-// MaxText is the maximum number of characters of a search, a slug or an identifier, which
-// have far fewer.
-const MaxText = 200
-
 // checkText rejects strings that are too long or that a database cannot compare.
-func checkText(name, value string) error {
+func checkText(name, value string, maxLength int) error {
 	switch {
 	case !utf8.ValidString(value):
 		return problem.New(problem.BadInput, "%s must be valid UTF-8.", name)
 	case strings.ContainsRune(value, 0):
 		return problem.New(problem.BadInput, "%s must not contain NUL characters.", name)
-	case utf8.RuneCountInString(value) > MaxText:
-		return problem.New(problem.BadInput, string(tooLong), name, MaxText)
+	case utf8.RuneCountInString(value) > maxLength:
+		return problem.New(problem.BadInput, string(tooLong), name, maxLength)
 	}
 	return nil
 }
@@ -41,7 +40,7 @@ func checkSlugs(arguments ...argument) error {
 		if a.value == nil {
 			continue
 		}
-		if err := checkText(a.name, *a.value); err != nil {
+		if err := checkText(a.name, *a.value, maxSlugText); err != nil {
 			return err
 		}
 	}

@@ -77,13 +77,13 @@ func selectsStates(ctx context.Context) bool {
 }
 
 // readChanges reads the events of connections, if the field being resolved selects them.
-func (r *reader) readChanges(ctx context.Context, numbers []int) (map[int]*model.Change, error) {
+func (r *reader) readChanges(ctx context.Context, numbers []int) (map[int]change, error) {
 	if !selects(ctx, "events", "nodes", "edges.node") {
 		return nil, nil
 	}
 	changes, err := r.changesAt(ctx, numbers, selectsStates(ctx))
 	for _, number := range numbers {
-		if err == nil && changes[number] == nil {
+		if err == nil && changes[number].event == nil {
 			err = fmt.Errorf("event %d is missing", number)
 		}
 	}
@@ -92,16 +92,16 @@ func (r *reader) readChanges(ctx context.Context, numbers []int) (map[int]*model
 
 // changeConnection returns the part of a connection with the given events.
 func (r *reader) changeConnection(
-	ctx context.Context, p paging, numbers []int, more bool, read map[int]*model.Change,
+	ctx context.Context, p paging, numbers []int, more bool, read map[int]change,
 ) (*model.ChangeConnection, error) {
 	c := connection[*model.Change]{info: p.info(more)}
-	c.nodes = mapSlice(numbers, func(number int) *model.Change { return read[number] })
+	c.nodes = mapSlice(numbers, func(number int) *model.Change { return read[number].Change })
 	c.setCursors(ctx, len(numbers), func(i int) string { return journal.ID(numbers[i]) })
 	found := &model.ChangeConnection{
 		Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info, NextCursor: c.info.EndCursor,
 	}
 	if selects(ctx, "events") {
-		found.Events = mapSlice(numbers, func(number int) json.RawMessage { return read[number].JSON() })
+		found.Events = mapSlice(numbers, func(number int) json.RawMessage { return read[number].event.JSON() })
 	}
 	if found.NextCursor == nil && p.after != nil && *p.after != "" {
 		found.NextCursor = p.after
@@ -184,12 +184,21 @@ func (r *reader) limitReleases(query *journal.Query, since, until *string, relea
 	return query.From <= query.UpTo
 }
 
-// eventName returns an event type, which has dots, for a name in GraphQL.
+// eventName and changeType convert between event types, which have dots, and
+// GraphQL names, which cannot.
 func eventName(t model.ChangeType) string { return strings.ReplaceAll(string(t), "_", ".") }
+func changeType(event string) model.ChangeType {
+	return model.ChangeType(strings.ReplaceAll(event, ".", "_"))
+}
 
-// changesAt returns the changes with the given numbers that exist, with the tools that they are
-// about.
-func (r *reader) changesAt(ctx context.Context, numbers []int, withStates bool) (map[int]*model.Change, error) {
+// change is an event as it is stored and as an object.
+type change struct {
+	event *journal.Event
+	*model.Change
+}
+
+// changesAt returns the changes with the given numbers that exist.
+func (r *reader) changesAt(ctx context.Context, numbers []int, withStates bool) (map[int]change, error) {
 	if len(numbers) == 0 {
 		return nil, nil
 	}
@@ -201,21 +210,32 @@ func (r *reader) changesAt(ctx context.Context, numbers []int, withStates bool) 
 	if err != nil {
 		return nil, err
 	}
-	changes := make(map[int]*model.Change, len(events))
-	var tools []*release.Tool
+	changes, objects := make(map[int]change, len(events)), make([]*model.Change, len(events))
+	for i, e := range events {
+		objects[i] = &model.Change{
+			ID: e.ID(), Type: changeType(e.Type), Release: e.Release, PublishedAt: e.At,
+			Slug: orNil(e.Slug), Category: orNil(e.Category), OtherCategory: orNil(e.OtherCategory),
+			Fields: e.Fields, Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
+		}
+		changes[e.Number] = change{e, objects[i]}
+	}
+	r.addChangedTools(events, objects)
+	return changes, nil
+}
+
+// addChangedTools adds the tools that events are about and that are active now.
+func (r *reader) addChangedTools(events []*journal.Event, changes []*model.Change) {
+	var found []*release.Tool
 	var changed []*model.Change
-	for _, e := range events {
-		c := &model.Change{Event: e}
-		changes[e.Number] = c
+	for i, e := range events {
 		// A comparison may have the slug of a tool.
 		if t := r.Tool(e.Slug); t != nil && e.AboutTool() && t.Active() {
-			tools, changed = append(tools, t), append(changed, c)
+			found, changed = append(found, t), append(changed, changes[i])
 		}
 	}
-	for i, t := range r.Tools(tools) {
+	for i, t := range r.Tools(found) {
 		changed[i].Tool = t
 	}
-	return changes, nil
 }
 
 func orNil(text string) *string {

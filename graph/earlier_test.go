@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -191,7 +192,7 @@ func TestHistoryIsLoadedLast(t *testing.T) {
 		for _, query := range current {
 			expect(t, query, mustExecute(t, e, query), want[query])
 		}
-		waiting := make(chan string)
+		waiting := make(chan string, len(past))
 		for _, query := range past {
 			ctx, cancel := context.WithDeadline(auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Developer}), time.Time{})
 			p := e.Execute(ctx, graph.Request{Query: query}).Problem()
@@ -200,6 +201,14 @@ func TestHistoryIsLoadedLast(t *testing.T) {
 				t.Errorf("%s: got %v before the history is loaded, want it to be unavailable", query, p)
 			}
 			go func() { waiting <- query + string(execute(t, e, auth.Developer, query).Data) }()
+		}
+		for _, query := range slices.Repeat(current, 5) { // while the others wait
+			mustExecute(t, e, query)
+		}
+		select {
+		case got := <-waiting:
+			t.Fatalf("got %.200s before the history is loaded, want it to wait", got)
+		default:
 		}
 		unblock()
 		for range past {

@@ -117,7 +117,7 @@ func checkFilter(filter *model.ToolFilter) error {
 			maxFilterCategories, len(filter.Categories))
 	}
 	for _, slug := range filter.Categories {
-		if err := checkText("filter.categories", slug); err != nil {
+		if err := checkText("filter.categories", slug, maxSlugText); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func checkFilter(filter *model.ToolFilter) error {
 	}
 	slugs := map[string]bool{}
 	for _, slug := range filter.Slugs {
-		if err := checkText("filter.slugs", slug); err != nil {
+		if err := checkText("filter.slugs", slug, maxSlugText); err != nil {
 			return err
 		}
 		if slugs[slug] {
@@ -167,7 +167,7 @@ func isSearch(filter *model.ToolFilter) bool {
 
 // search returns the matching tools with their ranks.
 func (r *reader) search(query string) (release.Relevance, error) {
-	if err := checkText("filter.search", query); err != nil {
+	if err := checkText("filter.search", query, params.MaxText); err != nil {
 		return nil, err
 	}
 	if ranks, done := r.searches[query]; done {

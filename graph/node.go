@@ -34,7 +34,7 @@ func (r *reader) nodes(ctx context.Context, argument string, ids []string) ([]mo
 	keys := map[string][]string{} // by prefix
 	plain := make([]string, len(ids))
 	for i, id := range ids {
-		if err := checkText(argument, id); err != nil {
+		if err := checkText(argument, id, maxSlugText); err != nil {
 			return nil, err
 		}
 		prefix, key, err := r.ParseID(argument, id)
@@ -60,8 +60,8 @@ func (r *reader) nodes(ctx context.Context, argument string, ids []string) ([]mo
 		number, _ := strconv.Atoi(key)
 		return r.Numbered(number)
 	}
-	for _, release := range r.Releases(existing(keys[model.ReleasePrefix], numbered)) {
-		found[model.ReleasePrefix+strconv.Itoa(release.Number())] = release
+	for _, release := range r.releases(existing(keys[model.ReleasePrefix], numbered)) {
+		found[model.ReleasePrefix+strconv.Itoa(release.Number)] = release
 	}
 	err := r.addEvents(ctx, keys[journal.IDPrefix], found)
 	return mapSlice(plain, func(id string) model.Node { return found[id] }), err
@@ -89,7 +89,7 @@ func (r *reader) addEvents(ctx context.Context, keys []string, found map[string]
 	changes, err := r.changesAt(ctx, numbers, selects(ctx, "fields", "before", "after"))
 	for _, c := range changes {
 		if c.Release <= r.Number() {
-			found[c.ID()] = c
+			found[c.ID] = c.Change
 		}
 	}
 	return err

@@ -218,7 +218,7 @@ func distinct[V cmp.Ordered](values []V) []V {
 
 // bySlug returns the object with a slug, or nil.
 func bySlug[Item, Node any](slug string, find func(slug string) *Item, create func([]*Item) []*Node) (*Node, error) {
-	if err := checkText("slug", slug); err != nil {
+	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
 	if item := find(slug); item != nil {

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -156,7 +155,19 @@ func (queryResolver) Feed(ctx context.Context) (*model.Feed, error) {
 }
 
 func (queryResolver) Stats(ctx context.Context) (*model.Statistics, error) {
-	return &model.Statistics{Release: cmp.Or(readerFrom(ctx).Info, &ent.Release{})}, nil
+	info := readerFrom(ctx).Info
+	if info == nil {
+		return &model.Statistics{}, nil
+	}
+	return statistics(info), nil
+}
+
+func statistics(release *ent.Release) *model.Statistics {
+	return &model.Statistics{
+		ToolsTotal: release.ToolsTotal, ToolsTested: release.ToolsTested,
+		ToolsAvgScore: release.ToolsAvgScore, ToolsAvgScoreOrZero: orZero(release.ToolsAvgScore),
+		ToolsRetired: release.ToolsRetired, ComparisonsTotal: release.ComparisonsTotal,
+	}
 }
 
 func orZero[T any](value *T) (zero T) {

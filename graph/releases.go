@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -22,7 +23,7 @@ func (queryResolver) Releases(
 ) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
 	releases := &list[*ent.Release, *model.Release]{
-		name: "releases", items: r.All, places: release.ByNumber, nodes: r.Releases,
+		name: "releases", items: r.All, places: release.ByNumber, nodes: r.releases,
 	}
 	c, err := releases.connection(ctx, paging{first, after, last, before})
 	return &model.ReleaseConnection{
@@ -30,9 +31,20 @@ func (queryResolver) Releases(
 	}, err
 }
 
+func (r *reader) releases(releases []*ent.Release) []*model.Release {
+	historyFrom := r.HistoryFrom()
+	return mapSlice(releases, func(release *ent.Release) *model.Release {
+		return &model.Release{
+			ID: r.ID(model.ReleasePrefix, strconv.Itoa(release.ID)), Number: release.ID,
+			Date: release.FeedDate, PublishedAt: release.ImportedAt,
+			Readable: release.ID >= historyFrom, Stats: statistics(release),
+		}
+	})
+}
+
 func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error) {
 	if err := cmp.Or(
-		checkText("slug", slug), params.CheckRange("limit", limit, 1, document.MaxPageSize),
+		checkText("slug", slug, maxSlugText), params.CheckRange("limit", limit, 1, document.MaxPageSize),
 	); err != nil {
 		return nil, err
 	}
@@ -73,7 +85,7 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 		v := &model.ToolVersion{
 			FirstRelease: e.Release, LastRelease: until[e.Slug],
 			Date: r.All[r.Number()-e.Release].FeedDate,
-			Type: model.ChangeTypeOf(e.Type), Fields: e.Fields,
+			Type: changeType(e.Type), Fields: e.Fields,
 			Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
 		}
 		last := e.Release - 1

@@ -78,7 +78,7 @@ func newPublication(event *journal.Event) (*model.Publication, error) {
 	}
 	for _, name := range journal.Events {
 		if n := counts.Events[name]; n > 0 {
-			p.Events = append(p.Events, &model.ChangeCount{Type: model.ChangeTypeOf(name), Count: n})
+			p.Events = append(p.Events, &model.ChangeCount{Type: changeType(name), Count: n})
 		}
 	}
 	return p, nil

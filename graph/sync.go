@@ -40,7 +40,9 @@ func (queryResolver) EmbeddingsSync(
 	}
 	found := &model.EmbeddingsSyncPage{Items: items, Meta: meta}
 	if info := r.Info; page >= meta.Pages && info != nil {
-		token := release.SyncToken{Release: info.ID, PublishedAt: info.ImportedAt.UnixMicro(), Category: orZero(category)}.String()
+		token := release.SyncToken{
+			Release: info.ID, PublishedAt: info.ImportedAt.UnixMicro(), Category: orZero(category),
+		}.String()
 		found.NextSync = &token
 	}
 	return found, nil

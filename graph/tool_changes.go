@@ -14,7 +14,7 @@ import (
 type toolChanges struct {
 	numbers map[string][]int
 	more    map[string]bool
-	read    map[int]*model.Change
+	read    map[int]change
 }
 
 func (linksResolver[T]) Changes(
@@ -61,6 +61,6 @@ func toolEvents(types []model.ChangeType) []string {
 		return journal.ToolEvents
 	}
 	return slices.DeleteFunc(slices.Clone(journal.ToolEvents), func(event string) bool {
-		return !slices.Contains(types, model.ChangeTypeOf(event))
+		return !slices.Contains(types, changeType(event))
 	})
 }

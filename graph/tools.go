@@ -180,7 +180,7 @@ func (queryResolver) RetiredToolConnection(
 // order. There are far fewer retired tools than active ones, so they need no search
 // index.
 func searchRetired(tools []*release.Tool, query string) (found []*release.Tool, err error) {
-	if err := checkText("search", query); err != nil {
+	if err := checkText("search", query, params.MaxText); err != nil {
 		return nil, err
 	}
 	words := distinct(text.Words(query))

@@ -211,7 +211,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 // respond runs an endpoint's operation and returns the response with the newest
 // release at that time.
 func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int, error) {
-	if slug, ok := req.variables["slug"].(string); ok && req.notFound != nil && len(slug) > graph.MaxText {
+	if slug, ok := req.variables["slug"].(string); ok && req.notFound != nil && len(slug) > params.MaxText {
 		return nil, 0, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{}))
 	}
 	result := h.executor.Execute(ctx, req.execution())

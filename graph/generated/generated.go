@@ -9822,15 +9822,15 @@ func (ec *executionContext) appendChange(ctx context.Context, b []byte, collecte
 		case "__typename":
 			b = appendText(b, "Change")
 		case "id":
-			b = appendText(b, string(obj.ID()))
+			b = appendText(b, string(obj.ID))
 		case "type":
-			b = appendText(b, string(obj.Type()))
+			b = appendText(b, string(obj.Type))
 		case "release":
 			b = strconv.AppendInt(b, int64(obj.Release), 10)
 		case "publishedAt":
-			b, ok = appendMarshaler(b, ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt()))
+			b, ok = appendMarshaler(b, ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt))
 		case "slug":
-			if value := obj.Slug(); value == nil {
+			if value := obj.Slug; value == nil {
 				b = append(b, "null"...)
 			} else {
 				b = appendText(b, string(*value))
@@ -9839,7 +9839,7 @@ func (ec *executionContext) appendChange(ctx context.Context, b []byte, collecte
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "category":
-			if value := obj.Category(); value == nil {
+			if value := obj.Category; value == nil {
 				b = append(b, "null"...)
 			} else {
 				b = appendText(b, string(*value))
@@ -9848,7 +9848,7 @@ func (ec *executionContext) appendChange(ctx context.Context, b []byte, collecte
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "otherCategory":
-			if value := obj.OtherCategory(); value == nil {
+			if value := obj.OtherCategory; value == nil {
 				b = append(b, "null"...)
 			} else {
 				b = appendText(b, string(*value))
@@ -9859,12 +9859,12 @@ func (ec *executionContext) appendChange(ctx context.Context, b []byte, collecte
 		case "fields":
 			b, ok = appendMarshaler(b, ec.marshalNString2ᚕstringᚄ(ctx, field.Selections, obj.Fields))
 		case "before":
-			b, ok = appendMarshaler(b, ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.Before()))
+			b, ok = appendMarshaler(b, ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.Before))
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "after":
-			b, ok = appendMarshaler(b, ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.After()))
+			b, ok = appendMarshaler(b, ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.After))
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
@@ -11736,17 +11736,17 @@ func (ec *executionContext) appendRelease(ctx context.Context, b []byte, collect
 		case "__typename":
 			b = appendText(b, "Release")
 		case "id":
-			b = appendText(b, string(obj.ID()))
+			b = appendText(b, string(obj.ID))
 		case "number":
-			b = strconv.AppendInt(b, int64(obj.Number()), 10)
+			b = strconv.AppendInt(b, int64(obj.Number), 10)
 		case "date":
-			b = appendText(b, string(obj.Date()))
+			b = appendText(b, string(obj.Date))
 		case "publishedAt":
-			b, ok = appendMarshaler(b, ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt()))
+			b, ok = appendMarshaler(b, ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt))
 		case "readable":
-			b = strconv.AppendBool(b, obj.Readable())
+			b = strconv.AppendBool(b, obj.Readable)
 		case "stats":
-			b, ok = ec.appendStatistics(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, statisticsImplementors), obj.Stats())
+			b, ok = ec.appendStatistics(ec.within(ctx, field), b, fields.Collect(ec.OperationContext, field.Selections, statisticsImplementors), obj.Stats)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -12733,7 +12733,7 @@ func (ec *executionContext) appendStatistics(ctx context.Context, b []byte, coll
 				b, ok = append(b[:start], "null"...), true
 			}
 		case "toolsAvgScoreOrZero":
-			b = strconv.AppendFloat(b, obj.ToolsAvgScoreOrZero(), 'g', -1, 64)
+			b = strconv.AppendFloat(b, obj.ToolsAvgScoreOrZero, 'g', -1, 64)
 		case "toolsRetired":
 			b = strconv.AppendInt(b, int64(obj.ToolsRetired), 10)
 		case "comparisonsTotal":

@@ -27,6 +27,34 @@ type Node interface {
 	IsNode()
 }
 
+// A change to the catalog.
+type Change struct {
+	// The unique and permanent ID of the event, `evt_<number>`. It is also the event's cursor.
+	ID string `json:"id"`
+	// What happened.
+	Type ChangeType `json:"type"`
+	// The number of the release that made this change.
+	Release int `json:"release"`
+	// When the release was published.
+	PublishedAt time.Time `json:"publishedAt"`
+	// The slug of the tool, comparison or category; null for `catalog_published`.
+	Slug *string `json:"slug,omitempty"`
+	// The slug of the category that changed, of the tool's category or, for a comparison, of the first tool's category; null for `catalog_published`.
+	Category *string `json:"category,omitempty"`
+	// The slug of the category that a tool moved from or, for a comparison, of the second tool's category; otherwise null.
+	OtherCategory *string `json:"otherCategory,omitempty"`
+	// The names of the changed fields, as in `before` and `after`; empty unless the event is an update. For `embeddings_changed`: `chunks`, `metadata` or both.
+	Fields []string `json:"fields"`
+	// The object before the change: as in the REST API, with the fields that only GraphQL has, and a hash of the review of a tool. Null if it did not exist.
+	Before json.RawMessage `json:"before,omitempty"`
+	// The object after the change, with the same fields as `before`; null if it was removed. For `catalog_published`, the counts of the release.
+	After json.RawMessage `json:"after,omitempty"`
+	// The tool as it is now; null if it is retired or removed, and for comparisons, categories and releases.
+	Tool *Tool `json:"tool,omitempty"`
+}
+
+func (Change) IsNode() {}
+
 // A Relay connection of changes.
 type ChangeConnection struct {
 	// The events with their cursors.
@@ -284,6 +312,24 @@ type Publication struct {
 type Query struct {
 }
 
+// One published state of the whole catalog.
+type Release struct {
+	// The global identifier, for `Query.node`; with `@asOf`, it also includes the number of the release that is read.
+	ID string `json:"id"`
+	// The number of the release: 1 for the first release, and 1 more for each release after it.
+	Number int `json:"number"`
+	// The date of the feed that the release was imported from.
+	Date string `json:"date"`
+	// When the release was published.
+	PublishedAt time.Time `json:"publishedAt"`
+	// Whether it can be read with `@asOf`.
+	Readable bool `json:"readable"`
+	// The statistics of the release.
+	Stats *Statistics `json:"stats"`
+}
+
+func (Release) IsNode() {}
+
 // A Relay connection of releases, newest first.
 type ReleaseConnection struct {
 	// The releases with their cursors.
@@ -380,6 +426,22 @@ type SeriesPoint struct {
 	Release int `json:"release"`
 	// The value: 0 for the number of no tools, and null for the average or a percentile of no values.
 	Value *float64 `json:"value,omitempty"`
+}
+
+// Counts and averages over the whole catalog.
+type Statistics struct {
+	// The number of active tools.
+	ToolsTotal int `json:"toolsTotal"`
+	// The number of active tools with a score.
+	ToolsTested int `json:"toolsTested"`
+	// The average score of the active tools, from 0 to 10, rounded to two decimals; null if none has a score.
+	ToolsAvgScore *float64 `json:"toolsAvgScore,omitempty"`
+	// Like `toolsAvgScore`, but 0 if no tool has a score, as in the REST API.
+	ToolsAvgScoreOrZero float64 `json:"toolsAvgScoreOrZero"`
+	// The number of retired tools.
+	ToolsRetired int `json:"toolsRetired"`
+	// The number of published comparisons.
+	ComparisonsTotal int `json:"comparisonsTotal"`
 }
 
 // Events as server-sent events (`Accept: text/event-stream`). A client that

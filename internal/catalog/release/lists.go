@@ -40,11 +40,12 @@ func (r *Release) ByRelevance(ranks Relevance, filter Filter) []*Tool {
 
 // Places returns the places of tools in the order.
 func (r Relevance) Places() Places[*Tool] {
-	scores := ByScore.Places()
-	return Places[*Tool]{
-		of:   func(t *Tool) []any { return append([]any{float64(r[t])}, scores.of(t)...) },
-		like: append([]any{0.0}, scores.like...), descending: scores.descending + 1,
-	}
+	score := fields[ByScore.field]
+	return Places[*Tool]{func(t *Tool) Place {
+		place := score.of(t)
+		place.Rank = r[t]
+		return place
+	}, ByScore.descending}
 }
 
 // PriceRose returns the condition that the price of a tool rose at least a number of
@@ -101,10 +102,7 @@ func (r *Release) MatchingComparisons(f ComparisonFilter) (found []*Comparison) 
 }
 
 // ByUpdate are the places of comparisons: the most recently updated first.
-var ByUpdate = Places[*Comparison]{
-	of:   func(c *Comparison) []any { return []any{c.UpdatedAt, c.Slug} },
-	like: []any{"", ""}, descending: 0,
-}
+var ByUpdate = Places[*Comparison]{func(c *Comparison) Place { return Place{Text: c.UpdatedAt, Slug: c.Slug} }, true}
 
 // RetiredFilter has conditions on retired tools; nil for none.
 type RetiredFilter struct{ Reason, Category, Since, Before *string }
@@ -119,10 +117,7 @@ func (r *Release) MatchingRetired(f RetiredFilter) []*Tool {
 }
 
 // ByNumber are the places of releases: the newest first.
-var ByNumber = Places[*ent.Release]{
-	of:   func(release *ent.Release) []any { return []any{float64(release.ID)} },
-	like: []any{0.0}, descending: 0,
-}
+var ByNumber = Places[*ent.Release]{func(release *ent.Release) Place { return Place{Number: float64(release.ID)} }, true}
 
 // PublishedBetween returns the numbers of the first and the last release that were
 // published from one day on and before another, up to this one; nil for no limit. If

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"iter"
 	"math"
 	"slices"
@@ -67,78 +66,25 @@ func enumName(name string) string {
 
 func (o Order) ofActive() bool { return o != ByRetirement }
 
-// value is the value of a field: missing, a number or a text.
-type value struct {
-	missing bool
-	number  float64
-	text    string
-}
-
-func (f field) of(t *Tool) value {
+// of returns the place of a tool in the order of the field.
+func (f field) of(t *Tool) Place {
 	if f.number == nil {
-		return value{text: f.text(t)}
+		return Place{Text: f.text(t), Slug: t.Slug}
 	}
 	if n := f.number(t); !math.IsNaN(n) {
-		return value{number: n}
+		return Place{Number: n, Slug: t.Slug}
 	}
-	return value{missing: true}
-}
-
-// compare returns how two values with slugs are ordered.
-func (o Order) compare(a value, slugA string, b value, slugB string) int {
-	if a.missing != b.missing {
-		if a.missing {
-			return 1
-		}
-		return -1
-	}
-	c := cmp.Compare(a.number, b.number)
-	if c == 0 {
-		c = strings.Compare(a.text, b.text)
-	}
-	if o.descending {
-		c = -c
-	}
-	return cmp.Or(c, strings.Compare(slugA, slugB))
+	return Place{Missing: true, Slug: t.Slug}
 }
 
 // Comparer returns a function that compares two tools.
 func (o Order) Comparer() func(a, b *Tool) int {
 	f := fields[o.field]
-	return func(a, b *Tool) int { return o.compare(f.of(a), a.Slug, f.of(b), b.Slug) }
+	return func(a, b *Tool) int { return f.of(a).compare(f.of(b), o.descending) }
 }
 
-// Places returns the places of tools in the order: whether an optional number is missing,
-// the value and the slug.
-func (o Order) Places() Places[*Tool] {
-	f := fields[o.field]
-	p := Places[*Tool]{like: []any{"", ""}, descending: -1}
-	if f.number != nil {
-		p.like[0] = 0.0
-	}
-	if f.optional {
-		p.like = append([]any{false}, p.like...)
-	}
-	if o.descending {
-		p.descending = len(p.like) - 2
-	}
-	p.of = func(t *Tool) (place []any) {
-		v := f.of(t)
-		if f.optional {
-			place = append(place, v.missing)
-		}
-		switch {
-		case v.missing:
-			place = append(place, nil)
-		case f.number != nil:
-			place = append(place, v.number)
-		default:
-			place = append(place, v.text)
-		}
-		return append(place, t.Slug)
-	}
-	return p
-}
+// Places returns the places of tools in the order.
+func (o Order) Places() Places[*Tool] { return Places[*Tool]{fields[o.field].of, o.descending} }
 
 // sorted is a list of tools in an order, with their positions in the release.
 type sorted struct {
@@ -185,7 +131,7 @@ func (r *Release) Matching(o Order, filter Filter) []*Tool {
 // ordered by. Missing values, at its end, satisfy none.
 func (s sorted) within(limit func(*Tool) bool, f field) sorted {
 	from := 0
-	to := sort.Search(len(s.tools), func(i int) bool { return f.of(s.tools[i]).missing })
+	to := sort.Search(len(s.tools), func(i int) bool { return f.of(s.tools[i]).Missing })
 	if to > 0 && limit(s.tools[0]) {
 		to = sort.Search(to, func(i int) bool { return !limit(s.tools[i]) })
 	} else {

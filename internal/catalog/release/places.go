@@ -4,26 +4,52 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"reflect"
-	"slices"
 	"strings"
 
 	"palmares/internal/core/params"
 )
 
-// Places are the places of items in a list. They remain valid when an item is removed.
+// Place is where an item is in a list. It remains valid when the item is removed.
+type Place struct {
+	Rank    int     `json:"r,omitzero"` // in a search
+	Missing bool    `json:"m,omitzero"` // there is no number
+	Number  float64 `json:"n,omitzero"`
+	Text    string  `json:"t,omitzero"`
+	Slug    string  `json:"s,omitzero"`
+}
+
+// compare returns how two places are ordered: by rank, by number or text, and by slug. Only
+// numbers and texts can be in descending order; missing numbers are always the last.
+func (a Place) compare(b Place, descending bool) int {
+	if c := cmp.Compare(a.Rank, b.Rank); c != 0 {
+		return c
+	}
+	if a.Missing != b.Missing {
+		if a.Missing {
+			return 1
+		}
+		return -1
+	}
+	c := cmp.Compare(a.Number, b.Number)
+	if c == 0 {
+		c = strings.Compare(a.Text, b.Text)
+	}
+	if descending {
+		c = -c
+	}
+	return cmp.Or(c, strings.Compare(a.Slug, b.Slug))
+}
+
+// Places are the places of the items of a list.
 type Places[Item any] struct {
-	// of returns the place of an item: truth values, numbers, which may be nil, and texts.
-	// The list is sorted by the first one, then by the second, and so on.
-	of         func(Item) []any
-	like       []any // values of the same types
-	descending int   // which of them is in descending order; -1 for none
+	of         func(Item) Place
+	descending bool
 }
 
 // cursor is a place in one list and order, as clients have it.
 type cursor struct {
 	List  string `json:"l"`
-	Place []any  `json:"p"`
+	Place Place  `json:"p"`
 }
 
 const maxCursorLength = 2_000
@@ -34,59 +60,21 @@ func (p Places[Item]) Cursor(list string, item Item) string { return cursor{list
 func (c cursor) encode() string {
 	data, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // a place only has truth values, numbers and texts
+		panic(err) // numbers are finite
 	}
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-func decodeCursor(text, list string) (place []any, ok bool) {
+func decodeCursor(text, list string) (place Place, ok bool) {
 	var c cursor
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	ok = err == nil && len(data) <= maxCursorLength && json.Unmarshal(data, &c) == nil && c.List == list
-	for _, value := range c.Place {
-		if text, isText := value.(string); isText {
-			ok = ok && params.IsText(text)
-		}
-	}
-	return c.Place, ok
+	return c.Place, ok && params.IsText(c.Place.Text) && params.IsText(c.Place.Slug)
 }
 
 // Seek returns a function that compares items with the place of a cursor, or false if the
 // cursor is not of this list.
 func (p Places[Item]) Seek(list, text string) (compare func(Item) int, ok bool) {
 	place, ok := decodeCursor(text, list)
-	ok = ok && slices.EqualFunc(place, p.like, func(value, like any) bool {
-		_, isNumber := like.(float64)
-		return reflect.TypeOf(value) == reflect.TypeOf(like) || value == nil && isNumber
-	})
-	return func(item Item) int {
-		for i, value := range p.of(item) {
-			c := compareValues(value, place[i])
-			if i == p.descending {
-				c = -c
-			}
-			if c != 0 {
-				return c
-			}
-		}
-		return 0
-	}, ok
-}
-
-// compareValues compares two values of the same type.
-func compareValues(a, b any) int {
-	switch a := a.(type) {
-	case string:
-		return strings.Compare(a, b.(string))
-	case bool:
-		if a == b.(bool) {
-			return 0
-		} else if a {
-			return 1
-		}
-		return -1
-	}
-	x, _ := a.(float64)
-	y, _ := b.(float64)
-	return cmp.Compare(x, y)
+	return func(item Item) int { return p.of(item).compare(place, p.descending) }, ok
 }

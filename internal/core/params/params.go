@@ -158,8 +158,8 @@ func (p Param) add(list any, text string) (any, error) {
 // IsText reports whether a database can store a string as text.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// maxText is longer than any stored name, in characters.
-const maxText = 200
+// MaxText is longer than any stored name, in characters.
+const MaxText = 200
 
 // decimal matches numbers as in JSON, but allows leading zeros.
 var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
@@ -202,7 +202,7 @@ func (p Param) Parse(value string) (any, error) {
 		return value, nil
 	}
 	// A longer string matches nothing, even after it is cut to one character more.
-	return text.Truncate(value, maxText+1), nil
+	return text.Truncate(value, MaxText+1), nil
 }
 
 func (p Param) invalid(want lang.Phrase, got string) error {

@@ -30,8 +30,8 @@ var targets = []target{
 	},
 	{
 		name:   "sync tokens",
-		files:  []string{"graph/sync.go"},
-		suites: []suite{{"graph", "^FuzzSyncToken$"}, {"rest", "^TestSync"}},
+		files:  []string{"graph/sync.go", "internal/catalog/release/sync.go"},
+		suites: []suite{{"internal/catalog/release", "^FuzzSyncToken$"}, {"rest", "^TestSync"}, {"graph", "^TestHistoryIsLoadedLast$"}},
 	},
 	{
 		name:   "cache keys",

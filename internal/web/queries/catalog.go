@@ -12,6 +12,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
 	"palmares/internal/web/words"
@@ -56,7 +57,7 @@ func (p *Pages) readCatalog(ctx context.Context, l lang.Language, view *saved.Vi
 	slugs := []any{"-"} // no tool; an empty list is not allowed
 	for _, r := range t.Rows {
 		for _, value := range r {
-			if len(slugs) < maxSlugs && !value.IsNumber && len(value.Text) <= graph.MaxText && !seen[value.Text] && slug.MatchString(value.Text) {
+			if len(slugs) < maxSlugs && !value.IsNumber && len(value.Text) <= params.MaxText && !seen[value.Text] && slug.MatchString(value.Text) {
 				seen[value.Text], slugs = true, append(slugs, value.Text)
 			}
 		}
@@ -162,7 +163,7 @@ func (t *table) addWords(l lang.Language, c catalog) {
 		isText, field := t.KindOf(i) == saved.Texts, saved.LastName(column)
 		format := units[i].Formatter(l, t.Numbers(i)...)
 		for _, r := range t.Rows {
-			if len(r[i].Text) > graph.MaxText { // neither a price nor a code
+			if len(r[i].Text) > params.MaxText { // neither a price nor a code
 				continue
 			}
 			price, isPrice := words.Price(l, r[i].Text)
