@@ -128,11 +128,6 @@ lighthouse: build ## Audit every public page with Lighthouse in both languages (
 recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the repository and check the result over HTTP
 	$(GO) run ./internal/dev/recipes
 
-.PHONY: agents
-agents: build ## Answer 40 questions over MCP on both databases; fails if one needs more than three calls or 4,000 tokens
-	$(GO) build -o bin/agents ./internal/dev/agents
-	bin/agents bin/palmares
-
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of outside input for FUZZTIME (default 1m) and print a table (RUN=FuzzCursor to select)
 	$(GO) run ./internal/dev/fuzz

@@ -262,7 +262,7 @@ func TestKubernetesFiles(t *testing.T) {
 	}
 }
 
-// The workflow is valid YAML, pins its actions, and runs targets of the Makefile.
+// The workflow is valid YAML, names the versions of its actions, and runs targets of the Makefile.
 func TestWorkflow(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))

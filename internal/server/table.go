@@ -128,7 +128,7 @@ const (
 )
 
 // pageDeadline is how long a page may take to start its response. Every client must get a
-// response within 10 seconds, even if the database hangs.
+// response within 10 seconds, even if PostgreSQL hangs.
 const pageDeadline = 8 * time.Second
 
 const changesFeed = feeds.Path + "changes.atom"

@@ -115,6 +115,7 @@ func (s *Server) addMetrics(m *metrics.Metrics) {
 	m.AddCounter("palmares_webhook_attempts_total", attempts, read(hooks.Delivered.Load), "outcome", "delivered")
 	m.AddCounter("palmares_webhook_attempts_total", attempts, read(hooks.Refused.Load), "outcome", "refused")
 	m.AddCounter("palmares_webhook_attempts_total", attempts, read(hooks.Unreachable.Load), "outcome", "unreachable")
+	m.AddGauge("palmares_mail_waiting", "Emails that are queued on this server.", read(mail.Pending))
 	const emails = "Emails by outcome: sent (accepted by the mail server) or given_up."
 	m.AddCounter("palmares_emails_total", emails, read(mail.Sent.Load), "outcome", "sent")
 	m.AddCounter("palmares_emails_total", emails, read(mail.Failed.Load), "outcome", "given_up")
@@ -221,7 +222,7 @@ func (s *samples) addTo(m *metrics.Metrics) {
 		gauge("palmares_webhook_endpoints", "Webhook endpoints by state, across all servers.",
 			read(func() int { return s.backlog.Endpoints[state] }), "state", state)
 	}
-	gauge("palmares_mail_waiting", "Emails that are queued on this server, or stored by any.", read(func() int { return s.mail.Pending() + s.notices }))
+	gauge("palmares_mail_stored", "Stored emails that are not sent yet, across all servers.", read(func() int { return s.notices }))
 	gauge("palmares_webhook_planned", "Webhook deliveries that will be retried, across all servers.", read(func() int { return s.backlog.Retries }))
 	gauge("palmares_webhook_oldest_waiting_seconds", "How long the oldest pending webhook delivery has been overdue; 0 if none is.",
 		func() float64 { return s.backlog.OldestDue.Seconds() })
@@ -249,7 +250,9 @@ func (s *samples) refresh() {
 	if !s.up {
 		return
 	}
-	if notices, err := s.store.Read.Notice.Query().Count(ctx); err == nil {
+	if notices, err := s.store.Read.Notice.Query().Count(ctx); err != nil {
+		s.cfg.Log.Warn("counting stored emails failed", "cause", err)
+	} else {
 		s.notices = notices
 	}
 	if backlog, err := s.webhooks.Backlog(ctx); err != nil {

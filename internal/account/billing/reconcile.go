@@ -47,7 +47,7 @@ func (b *Billing) reconcile(ctx context.Context) {
 	}{
 		{"ending a grace period failed", graceEnded(now), b.reread},
 		{"reading an overdue subscription failed", overdue(now), b.reread},
-		{"notifying of a failed payment failed", notNotified, b.notifyPaymentFailed},
+		{"storing the email about a failed payment failed", notNotified, b.notifyPaymentFailed},
 		{"canceling the subscription of a deleted account failed", orphaned, b.cancelOrphaned},
 		{"updating an email address at Stripe failed", emailChanged, b.updateEmail},
 	} {

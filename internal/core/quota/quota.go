@@ -7,7 +7,7 @@
 //	a request beyond the limit                      nothing; the response is 429
 //	a response with status 429                      1, refunded
 //	a 401 that executed no query                    1, refunded
-//	a 304 that executed a query                     1, refunded as often as the limit
+//	a 304 that executed a query                     1, refunded up to the limit a day
 //	any other                                       1
 //
 // A handler that finds that sending the same thing again takes more work calls

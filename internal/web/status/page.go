@@ -6,6 +6,7 @@ import (
 	"embed"
 	"html/template"
 	"log/slog"
+	"math"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -222,8 +223,9 @@ func (d Day) percent(l lang.Language) string {
 	}
 }
 
-// BudgetLeft returns the whole minutes that are left of the error budget, or 0.
-func (d Day) BudgetLeft() int { return max(0, int(d.budget().Remaining)) }
+// BudgetLeft returns the whole minutes that are left of the error budget, rounded down, or
+// a negative number once more are unavailable than it has.
+func (d Day) BudgetLeft() int { return int(math.Floor(d.budget().Remaining)) }
 
 // class is the CSS class of the day's bar.
 func (d Day) class() string {
@@ -245,7 +247,7 @@ func Down(ctx context.Context, s *store.Store, now time.Time, minutes int) (down
 		var up int
 		first := end
 		err := rows.Scan(&up, &first)
-		down = end - max(first, end-minutes) - up
+		down = max(0, end-max(first, end-minutes)-up) // the first minute may have just begun
 		return err
 	}, downQuery, end-minutes, end)
 	return down, err

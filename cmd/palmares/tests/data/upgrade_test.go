@@ -86,6 +86,9 @@ func buildPrevious(t *testing.T) string {
 		revision = sharing
 	}
 	sources := git("archive", revision)
+	if sources == nil && git("rev-parse", "HEAD^") != nil {
+		t.Fatalf("got no sources of %s, want those of the previous version", revision)
+	}
 	if sources == nil {
 		testkit.SkipUnsupported(t, "the repository has no history: "+revision)
 	}

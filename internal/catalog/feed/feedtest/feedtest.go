@@ -4,6 +4,7 @@ package feedtest
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
@@ -33,24 +34,35 @@ func Of(date string, records ...any) []byte {
 // Publish imports a feed, even if it is implausible, and returns the number of its release.
 func Publish(t testing.TB, s *store.Store, data []byte) int {
 	t.Helper()
-	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
+	return publishAt(t, s, data, time.Time{})
+}
+
+func publishAt(t testing.TB, s *store.Store, data []byte, published time.Time) int {
+	t.Helper()
+	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true, PublishedAt: published})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return report.Release
 }
 
-// PublishDemo imports all editions of the demo catalog, and returns their number.
+// PublishDemo imports all editions of the demo catalog, each on its date but the last one
+// now, as a new server does. It returns their number.
 func PublishDemo(t testing.TB, s *store.Store) (release int) {
 	t.Helper()
 	editions, err := demo.Editions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, edition := range editions {
-		release = Publish(t, s, edition.Feed)
+	last := len(editions) - 1
+	for _, edition := range editions[:last] {
+		published, err := time.Parse(time.DateOnly, edition.Date)
+		if err != nil {
+			t.Fatal(err)
+		}
+		publishAt(t, s, edition.Feed, published)
 	}
-	return release
+	return Publish(t, s, editions[last].Feed)
 }
 
 // Tool returns a tool with all required fields.
