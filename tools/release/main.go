@@ -155,6 +155,8 @@ func (r *release) components(program string, packages *document) (*document, err
 	for _, tool := range tools {
 		delete(tool.(map[string]any), "hashes")
 	}
+	npm, _ := packages.Metadata["tools"].([]any)
+	d.Metadata["tools"] = append(tools, npm...)
 	d.Components = append(d.Components, packages.Components...)
 	d.Dependencies = append(d.Dependencies, packages.Dependencies...)
 	return &d, nil

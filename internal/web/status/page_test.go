@@ -27,6 +27,14 @@ func TestPercent(t *testing.T) {
 
 var service = page.Service{ServiceName: "palmares", Credit: "Source : palmares"}
 
+func TestBudgetLeft(t *testing.T) {
+	for day, want := range map[Day]int{{Minutes: 50, Up: 50}: 0, {Minutes: 50, Up: 49}: -1, {Minutes: 10_000, Up: 9_990}: 90, {Minutes: 10_000, Up: 9_800}: -100} {
+		if got := day.BudgetLeft(); got != want {
+			t.Errorf("%+v: got %d minutes left, want %d", day, got, want)
+		}
+	}
+}
+
 func alwaysHealthy() bool { return true }
 
 func TestPage(t *testing.T) {
