@@ -118,7 +118,7 @@ var volatile = []string{
 	"X-Cache-Status", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Request-Id",
 }
 
-var requestID = regexp.MustCompile(`"requestId":"[A-Z0-9]+"`) // of GraphQL's errors
+var requestID = regexp.MustCompile(`"requestId":"[a-z0-9]+"`) // of GraphQL's errors
 
 // differs says how a response through the cache differs from the server's own, or
 // returns "".

@@ -1,14 +1,9 @@
 package main
 
 import (
-	"crypto/sha256"
-	"debug/elf"
-	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -180,92 +175,4 @@ func goFiles(t *testing.T, dir string) map[string]string {
 		t.Fatal(err)
 	}
 	return files
-}
-
-// The same sources give the same static binary in any folder. The test does not
-// rebuild the web assets.
-func TestBuildIsReproducible(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("releases are built on Linux")
-	}
-	testkit.FullTier(t, "it compiles the program twice")
-	t.Parallel()
-	var hashes []string
-	from := repo.Root(t)
-	for _, folder := range []string{"a", filepath.Join("another", "folder", "further", "down")} {
-		dir := filepath.Join(t.TempDir(), folder)
-		for _, part := range []string{"Makefile", "go.mod", "go.sum", "auth", "cmd", "ent", "graph", "internal", "rest"} {
-			copySources(t, filepath.Join(from, part), filepath.Join(dir, part))
-		}
-		from = dir // the original may change in the meantime
-		build := exec.Command("make", "release", "ASSETS=", "VERSION=test")
-		build.Dir = dir
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("make release: got %v, want success\n%s", err, out)
-		}
-		program, err := os.ReadFile(filepath.Join(dir, "bin", "palmares"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(program), dir) {
-			t.Errorf("got path %s in the binary, want none", dir)
-		}
-		hashes = append(hashes, fmt.Sprintf("%x", sha256.Sum256(program)))
-		checkStatic(t, filepath.Join(dir, "bin", "palmares"))
-	}
-	if hashes[0] != hashes[1] {
-		t.Errorf("got different binaries, want the same: %v", hashes)
-	}
-}
-
-// checkStatic checks that a binary needs no loader and no shared libraries.
-func checkStatic(t *testing.T, program string) {
-	t.Helper()
-	file, err := elf.Open(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for _, part := range file.Progs {
-		if part.Type == elf.PT_INTERP {
-			t.Error("got a binary that needs a loader, want a static one")
-		}
-	}
-	if libraries, err := file.ImportedLibraries(); err != nil || len(libraries) > 0 {
-		t.Errorf("got shared libraries %v, %v, want none", libraries, err)
-	}
-}
-
-// copySources copies a file, or the files in a folder that a build reads.
-func copySources(t *testing.T, from, to string) {
-	t.Helper()
-	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, relative)
-		switch {
-		case entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == "testdata"):
-			return fs.SkipDir
-		case entry.IsDir():
-			return os.MkdirAll(target, 0o755)
-		case !entry.Type().IsRegular(), strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
-		}
-		return os.WriteFile(target, data, 0o644)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

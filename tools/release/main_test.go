@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"debug/buildinfo"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,6 +43,9 @@ func TestRelease(t *testing.T) {
 	archive := filepath.Join(folder, "palmares-0.0.0-linux-amd64.tar.gz")
 	check(t, os.WriteFile(archive, first[filepath.Base(archive)], 0o644))
 	contents := unpack(t, archive)
+	if bytes.Contains(contents["palmares"], []byte(t.Name())) { // the folders of the clones have this name
+		t.Error("got the folder of the sources in the program, want none")
+	}
 	for _, name := range []string{"README.md", "NOTICES.txt", "deploy/palmares.service"} {
 		if len(contents[name]) == 0 {
 			t.Errorf("got no %s in the archive, want it", name)
@@ -73,6 +77,11 @@ func buildIn(t *testing.T, folder string) map[string][]byte {
 }
 
 func testComponents(t *testing.T, program, list []byte, notices string) {
+	linked, err := elf.NewFile(bytes.NewReader(program))
+	check(t, err)
+	if libraries, err := linked.ImportedLibraries(); err != nil || len(libraries) > 0 {
+		t.Errorf("got shared libraries %v, %v, want none", libraries, err)
+	}
 	build, err := buildinfo.Read(bytes.NewReader(program))
 	check(t, err)
 	want := []string{"std@" + build.GoVersion}
