@@ -1,5 +1,7 @@
 package server
 
+import "palmares/internal/web/status"
+
 // Row is a pattern of the table, with an example of its paths, for tests of its policy.
 type Row struct {
 	Pattern, Path                string
@@ -21,3 +23,6 @@ func Rows() (rows []Row) {
 	}
 	return rows
 }
+
+// Recorder returns what counts requests for the availability.
+func (s *Server) Recorder() *status.Recorder { return s.recorder }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -140,5 +141,26 @@ func TestNobodyPaysForLittle(t *testing.T) {
 	}
 	if measured < 20 {
 		t.Errorf("got %d patterns, want at least 20", measured)
+	}
+}
+
+// Requests for data count towards the availability, and those for pages and probes do not.
+func TestAvailabilityCountsData(t *testing.T) {
+	s := servertest.New(t)
+	s.Get("/api/v1/tools")
+	s.Get("/api/v1/tools/nobody")
+	s.Do(http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`)
+	for _, path := range []string{"/en/tools", "/healthz", "/api/v1/openapi.json", "/en/nowhere"} {
+		s.Get(path)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.Recorder().Run(ended) // writes what was counted
+	requests, failed := 0, 0
+	for _, minute := range s.Store.Read.Minute.Query().AllX(t.Context()) {
+		requests, failed = requests+minute.Requests, failed+minute.Errors
+	}
+	if requests != 3 || failed != 0 {
+		t.Errorf("got %d requests for data of which %d failed, want 3 and none", requests, failed)
 	}
 }
