@@ -116,7 +116,7 @@ func checkLanguage(t *testing.T, p *browser.Page, l lang.Language, path string) 
 		indexed: !document.querySelector("meta[name=robots]"),
 		alternates: [...document.querySelectorAll("link[hreflang]")].map(e => e.hreflang),
 		links: [...document.querySelectorAll("a[href^='/']:not([hreflang])")].map(e => e.getAttribute("href"))
-			.filter(href => !new RegExp("^/(`+string(l)+`/|api/|feeds/|q/|graphql|llms|schemas/|docs.md|explorer/schema|sitemap)").test(href)),
+			.filter(href => !new RegExp("^/(`+string(l)+`/|api/|feeds/|q/|graphql|llms|schemas/|docs.md|explorer/schema|sitemap|status.json$)").test(href)),
 	})`, &page)
 	if page.Lang != string(l) || page.Title == "" || len(page.Links) > 0 {
 		t.Errorf("%s: got language %q, title %q and links to %v, want %s and links in the same language", path, page.Lang, page.Title, page.Links, l)
