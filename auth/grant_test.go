@@ -19,6 +19,7 @@ import (
 	"palmares/ent"
 	"palmares/internal/core/lookup"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -57,14 +58,14 @@ func (g *grants) code() CodeExchange {
 		ClientID: "client", ClientName: "Client", Resource: testResource, RedirectURI: "http://localhost/callback",
 		Challenge: base64.RawURLEncoding.EncodeToString(challenge[:]),
 	})
-	testkit.Check(g.t, err)
+	check.OK(g.t, err)
 	return CodeExchange{Code: code, ClientID: "client", RedirectURI: "http://localhost/callback", Verifier: testVerifier}
 }
 
 func (g *grants) connect() Tokens {
 	g.t.Helper()
 	tokens, err := g.ExchangeCode(g.t.Context(), g.code())
-	testkit.Check(g.t, err)
+	check.OK(g.t, err)
 	return tokens
 }
 
@@ -87,22 +88,20 @@ func (g *grants) status(path, token string) int {
 
 func (g *grants) wantStatus(want int, path, token string) {
 	g.t.Helper()
-	if got := g.status(path, token); got != want {
-		g.t.Errorf("%s: got %d, want %d", path, got, want)
-	}
+	check.Equal(g.t, g.status(path, token), want, path)
 }
 
 func TestGrant(t *testing.T) {
 	eachGrants(t, func(g *grants) {
 		code := g.code()
 		tokens, err := g.ExchangeCode(g.t.Context(), code)
-		testkit.Check(g.t, err)
+		check.OK(g.t, err)
 		g.wantStatus(200, "/mcp", tokens.Access)
 		g.wantStatus(401, "/api/v1/tools", tokens.Access) // another resource
 		g.wantStatus(401, "/mcp?access_token="+tokens.Access, tokens.Access)
 		g.wantStatus(401, "/mcp", tokens.Refresh)
 		g.wantStatus(401, "/mcp", tokens.Access[:len(tokens.Access)-1])
-		testkit.Check(g.t, g.keyring.SaveLastUsed(g.t.Context()))
+		check.OK(g.t, g.keyring.SaveLastUsed(g.t.Context()))
 		all, err := g.Grants(g.t.Context(), g.account)
 		if err != nil || len(all) != 1 || all[0].ClientName != "Client" || !all[0].LastUsedAt.Equal(g.time.Truncate(time.Second)) {
 			g.t.Fatalf("got %+v, %v, want the client, used now", all, err)
@@ -122,30 +121,28 @@ func TestGrant(t *testing.T) {
 		g.time = g.time.Add(time.Second)
 		g.wantStatus(401, "/mcp", tokens.Access)
 		next, err := g.refresh(tokens.Refresh)
-		testkit.Check(g.t, err)
+		check.OK(g.t, err)
 		g.wantStatus(200, "/mcp", next.Access)
 
 		g.time = g.time.Add(RefreshLifetime - time.Second)
 		last, err := g.refresh(next.Refresh)
-		testkit.Check(g.t, err)
+		check.OK(g.t, err)
 		g.time = g.time.Add(RefreshLifetime)
 		if _, err := g.refresh(last.Refresh); !errors.Is(err, ErrInvalidGrant) {
 			g.t.Errorf("after 60 days: got %v, want ErrInvalidGrant", err)
 		}
-		testkit.Check(g.t, DeleteExpired(g.t.Context(), g.store, g.time.Add(time.Second)))
-		if got := queryText(g.t, g.store, "SELECT count(*) FROM oauth_grants"); got != "0" {
-			g.t.Errorf("got %s grants after cleanup, want 0", got)
-		}
+		check.OK(g.t, DeleteExpired(g.t.Context(), g.store, g.time.Add(time.Second)))
+		check.Equal(g.t, queryText(g.t, g.store, "SELECT count(*) FROM oauth_grants"), "0", "grants after cleanup")
 	})
 }
 
 func queryText(t *testing.T, s *store.Store, query string) (text string) {
 	t.Helper()
 	rows, err := s.Write.QueryContext(t.Context(), query)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer rows.Close()
 	for rows.Next() {
-		testkit.Check(t, rows.Scan(&text))
+		check.OK(t, rows.Scan(&text))
 	}
 	return text
 }
@@ -175,9 +172,9 @@ func TestCopiedTokens(t *testing.T) {
 		}
 		x.Resource = testResource
 		tokens, err := g.ExchangeCode(g.t.Context(), x)
-		testkit.Check(g.t, err)
+		check.OK(g.t, err)
 		next, err := g.refresh(tokens.Refresh)
-		testkit.Check(g.t, err)
+		check.OK(g.t, err)
 		if _, err := g.ExchangeCode(g.t.Context(), x); !errors.Is(err, ErrInvalidGrant) {
 			g.t.Errorf("replayed code: got %v, want ErrInvalidGrant", err)
 		}
@@ -192,7 +189,7 @@ func TestCopiedTokens(t *testing.T) {
 
 		tokens = g.connect()
 		next, err = g.refresh(tokens.Refresh)
-		testkit.Check(g.t, err)
+		check.OK(g.t, err)
 		if _, err := g.RefreshTokens(g.t.Context(), next.Refresh, "other", ""); !errors.Is(err, ErrInvalidGrant) {
 			g.t.Errorf("other client: got %v, want ErrInvalidGrant", err)
 		}
@@ -238,9 +235,7 @@ func TestConcurrentRefreshes(t *testing.T) {
 				})
 			}
 			running.Wait()
-			if len(got) != 1 {
-				g.t.Fatalf("got %d refreshes of one token, want 1", len(got))
-			}
+			check.Must(g.t, len(got), 1, "refreshes of one token")
 			if _, err := g.refresh(got[0].Refresh); !errors.Is(err, ErrInvalidGrant) {
 				g.t.Errorf("got %v, want the grant ended by the other refreshes", err)
 			}
@@ -276,14 +271,12 @@ func TestRandomGrants(t *testing.T) {
 			case 1:
 				if random.IntN(4) == 0 {
 					_, err := g.RevokeTokens(g.t.Context(), f.tokens[chosen].Refresh, "client")
-					testkit.Check(g.t, err)
+					check.OK(g.t, err)
 					f.ended = true
 				}
 			case 2, 3:
 				next, err := g.refresh(f.tokens[chosen].Refresh)
-				if want := !f.ended && chosen == current; (err == nil) != want {
-					g.t.Fatalf("step %d: got %v, want success %v", step, err, want)
-				}
+				check.Must(g.t, (err == nil), !f.ended && chosen == current, "step %d: %v", step, err)
 				if f.ended = f.ended || err != nil; !f.ended {
 					f.tokens, f.access, f.renewed = append(f.tokens, next), g.time.Add(AccessLifetime), g.time
 				}
@@ -303,14 +296,12 @@ func TestGrantsOfAccounts(t *testing.T) {
 		revoked, kept := g.connect(), g.connect()
 		for _, client := range []string{"other", "client"} {
 			_, err := g.RevokeTokens(g.t.Context(), revoked.Access, client)
-			testkit.Check(g.t, err)
+			check.OK(g.t, err)
 			g.time = g.time.Add(lookup.StaleFor)
-			if got := g.status("/mcp", revoked.Access) == 200; got != (client == "other") {
-				g.t.Errorf("revoked by %s: got the token accepted %v", client, got)
-			}
+			check.Equal(g.t, g.status("/mcp", revoked.Access) == 200, (client == "other"), "revoked by %s: token accepted", client)
 		}
 		g.wantStatus(200, "/mcp", kept.Access)
-		testkit.Check(g.t, g.SetPlan(g.t.Context(), g.account, Pro))
+		check.OK(g.t, g.SetPlan(g.t.Context(), g.account, Pro))
 		g.keyring.ForgetAccount(g.account.ID)
 		request := httptest.NewRequest("GET", "/mcp", nil)
 		request.Header.Set("Authorization", "Bearer "+kept.Access)
@@ -333,18 +324,16 @@ func TestGrantsOfAccounts(t *testing.T) {
 		last := g.connect()
 		other, _ := createAccount(g.t, g.store, "ben@example.com", Developer, 0)
 		all, err := g.Grants(g.t.Context(), g.account)
-		testkit.Check(g.t, err)
-		testkit.Check(g.t, g.RevokeGrant(g.t.Context(), other, all[0].ID))
+		check.OK(g.t, err)
+		check.OK(g.t, g.RevokeGrant(g.t.Context(), other, all[0].ID))
 		if left, err := g.Grants(g.t.Context(), g.account); err != nil || len(left) != maxGrants {
 			g.t.Errorf("got %d grants, %v, want all: another account cannot revoke them", len(left), err)
 		}
-		testkit.Check(g.t, g.RevokeGrant(g.t.Context(), g.account, all[0].ID))
-		testkit.Check(g.t, g.Delete(g.t.Context(), g.account))
+		check.OK(g.t, g.RevokeGrant(g.t.Context(), g.account, all[0].ID))
+		check.OK(g.t, g.Delete(g.t.Context(), g.account))
 		g.keyring.ForgetAccount(g.account.ID)
 		g.wantStatus(401, "/mcp", last.Access)
-		if got := queryText(g.t, g.store, "SELECT count(*) FROM oauth_grants"); got != fmt.Sprint(0) {
-			g.t.Errorf("got %s grants of a deleted account, want 0", got)
-		}
+		check.Equal(g.t, queryText(g.t, g.store, "SELECT count(*) FROM oauth_grants"), fmt.Sprint(0), "grants of a deleted account")
 	})
 }
 
@@ -352,7 +341,7 @@ func TestGrantsOfAccounts(t *testing.T) {
 // hosted agents share few addresses.
 func TestProxyExemptsTokens(t *testing.T) {
 	conf, err := os.ReadFile("../deploy/nginx.conf")
-	testkit.Check(t, err)
+	check.OK(t, err)
 	pattern := regexp.MustCompile(`"~\*(\^Bearer [^"]+)" 1;`).FindSubmatch(conf)
 	if pattern == nil {
 		t.Fatal("got no pattern of keys in nginx.conf, want one")
@@ -362,9 +351,7 @@ func TestProxyExemptsTokens(t *testing.T) {
 	for token, want := range map[string]bool{
 		tokenText(accessPrefix, body): true, tokenText(keyPrefix, body): true, tokenText(refreshPrefix, body): false, tokenText(accessPrefix, body[1:]): false,
 	} {
-		if got := exempt.MatchString("Bearer " + token); got != want {
-			t.Errorf("%s: got exempt %v, want %v", token, got, want)
-		}
+		check.Equal(t, exempt.MatchString("Bearer "+token), want, "%s: exempt", token)
 	}
 }
 

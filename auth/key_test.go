@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 func TestKeys(t *testing.T) {
@@ -71,13 +73,7 @@ func TestSecretsAreUniform(t *testing.T) {
 
 // Keys that were issued stay valid: their checksum is part of the format.
 func TestFormatOfKeys(t *testing.T) {
-	if got, want := sampleKey.Text(), "pal_0123456789ab"+sampleKey.secret+"1E6wma"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got := readText(bytes.NewReader([]byte{0, 61, 62, 247, 248, 255, 1, 2}), 4); got != "0z0z" {
-		t.Errorf("got %s, want bytes below 248 as digits", got)
-	}
-	if got := readText(bytes.NewReader([]byte{248, 255, 1, 2, 3, 4, 5, 6}), 4); got != "1234" {
-		t.Errorf("got %s, want bytes from 248 skipped", got)
-	}
+	check.Equal(t, sampleKey.Text(), "pal_0123456789ab"+sampleKey.secret+"1E6wma")
+	check.Equal(t, readText(bytes.NewReader([]byte{0, 61, 62, 247, 248, 255, 1, 2}), 4), "0z0z", "want bytes below 248 as digits")
+	check.Equal(t, readText(bytes.NewReader([]byte{248, 255, 1, 2, 3, 4, 5, 6}), 4), "1234", "want bytes from 248 skipped")
 }

@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 )
 
 // emailOf returns the address of a session's account, or "".
 func (a *fixture) emailOf(token string) string {
 	a.t.Helper()
 	acc, err := a.SessionAccount(a.t.Context(), token)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	if acc == nil {
 		return ""
 	}
@@ -29,18 +28,12 @@ func TestSessions(t *testing.T) {
 		if laptop == phone || len(laptop) < 26 { // base32
 			t.Errorf("got tokens %s and %s, want two different ones of at least 26 characters", laptop, phone)
 		}
-		if got := a.emailOf(laptop) + a.emailOf(phone) + a.emailOf(ben); got != "ana@example.comana@example.comben@example.com" {
-			t.Errorf("got %s, want ana, ana and ben", got)
-		}
+		check.Equal(t, a.emailOf(laptop)+a.emailOf(phone)+a.emailOf(ben), "ana@example.comana@example.comben@example.com", "want ana, ana and ben")
 		for _, token := range []string{"", "invented", hashToken(laptop), laptop + "x"} {
-			if got := a.emailOf(token); got != "" {
-				t.Errorf("token %q: got %s, want no account", token, got)
-			}
+			check.Equal(t, a.emailOf(token), "", "token %q: want no account", token)
 		}
 
-		if err := a.EndSession(t.Context(), laptop); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.EndSession(t.Context(), laptop))
 		if a.emailOf(laptop) != "" || a.emailOf(phone) == "" {
 			t.Error("got other sessions ended, want only the laptop's")
 		}
@@ -51,12 +44,8 @@ func TestSessions(t *testing.T) {
 			t.Errorf("got %d sessions, %v, want 2", len(all), err)
 		}
 		open, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "192.0.2.1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.EndSessions(t.Context(), ana); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
+		check.OK(t, a.EndSessions(t.Context(), ana))
 		if _, err := a.ConfirmationByLink(t.Context(), open.Link); !errors.Is(err, ErrUsed) {
 			t.Errorf("link after EndSessions: got %v, want %v", err, ErrUsed)
 		}
@@ -74,25 +63,17 @@ func TestSessionsLastThirtyDays(t *testing.T) {
 			t.Error("got no session before it expires, want one")
 		}
 		deleteExpired(t, a.store, a.time)
-		if n := a.store.Write.Session.Query().CountX(t.Context()); n != 1 {
-			t.Error("got the session deleted before it expires, want it stored")
-		}
+		check.Equal(t, a.store.Write.Session.Query().CountX(t.Context()), 1, "session deleted before it expires")
 		a.time = a.time.Add(time.Second)
-		if got := a.emailOf(token); got != "" {
-			t.Error("got an expired session, want none")
-		}
+		check.Equal(t, a.emailOf(token), "", "expired session")
 		deleteExpired(t, a.store, a.time.Add(time.Second))
-		if n := a.store.Write.Session.Query().CountX(t.Context()); n != 0 {
-			t.Error("got an expired session stored, want it deleted")
-		}
+		check.Equal(t, a.store.Write.Session.Query().CountX(t.Context()), 0, "expired session stored")
 	})
 }
 
 func deleteExpired(t *testing.T, s *store.Store, now time.Time) {
 	t.Helper()
-	if err := DeleteExpired(t.Context(), s, now); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, DeleteExpired(t.Context(), s, now))
 }
 
 // Deleting old emails does not reset the limits.
@@ -106,9 +87,7 @@ func TestDeleteExpiredRetainsCountedEmails(t *testing.T) {
 		_, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
 		wantError(t, "one more", err, ErrMailboxLimit)
 		deleteExpired(t, a.store, a.time.Add(confirmationRetention))
-		if n := a.store.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
-			t.Errorf("got %d confirmations, want 0", n)
-		}
+		check.Equal(t, a.store.Write.Confirmation.Query().CountX(t.Context()), 0, "confirmations")
 	})
 }
 
@@ -128,9 +107,7 @@ func TestSessionKeys(t *testing.T) {
 		keyOf := func(token string) string {
 			t.Helper()
 			text, err := a.SessionKey(t.Context(), token)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return text
 		}
 		caller := func(text string) (Caller, error) {
@@ -142,9 +119,8 @@ func TestSessionKeys(t *testing.T) {
 		}
 
 		laptop, phone := a.signedIn("ana@example.com"), a.signedIn("ana@example.com")
-		if keyOf("") != "" || keyOf("invented") != "" {
-			t.Error("invalid token: got a key, want none")
-		}
+		check.Equal(t, keyOf(""), "", "invalid token")
+		check.Equal(t, keyOf("invented"), "", "invalid token")
 		key, other := keyOf(laptop), keyOf(phone)
 		if key == other || key != keyOf(laptop) {
 			t.Errorf("got keys %s, %s and %s, want one per browser", key, keyOf(laptop), other)
@@ -162,9 +138,7 @@ func TestSessionKeys(t *testing.T) {
 			t.Error("secret of another key: got no error, want one")
 		}
 
-		if err := a.EndSession(t.Context(), laptop); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.EndSession(t.Context(), laptop))
 		if _, err := caller(key); err == nil || keyOf(laptop) != "" {
 			t.Error("after signing out: got a valid key, want none")
 		}
@@ -185,17 +159,13 @@ func TestRecheckSession(t *testing.T) {
 		keyring.now = a.now
 		token := a.signedIn("ana@example.com")
 		text, err := a.SessionKey(t.Context(), token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		key, _ := ParseKey(text)
 		caller, err := keyring.Recheck(t.Context(), Caller{Key: key.ID})
 		if err != nil || caller.Plan != Developer || caller.Account == 0 {
 			t.Fatalf("got %+v, %v, want a Developer account", caller, err)
 		}
-		if err := a.EndSession(t.Context(), token); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.EndSession(t.Context(), token))
 		a.time = a.time.Add(time.Second)
 		if got, err := keyring.Recheck(t.Context(), caller); err == nil {
 			t.Errorf("got %+v, want the key rejected", got)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -30,9 +31,7 @@ func TestMaxPerMailbox(t *testing.T) {
 				wantError(t, email, err, ErrMailboxLimit)
 			}
 		})
-		if sent.Load() != maxPerMailbox {
-			t.Errorf("got %d emails, want %d", sent.Load(), maxPerMailbox)
-		}
+		check.Equal(t, sent.Load(), maxPerMailbox, "emails")
 		a.signIn("other@example.com")
 		a.time = a.time.Add(emailWindow)
 		a.signIn("victim@example.com")
@@ -49,9 +48,7 @@ func TestMaxPerNetwork(t *testing.T) {
 				wantError(t, "one more", err, ErrNetworkLimit)
 			}
 		})
-		if sent.Load() != maxPerNetwork {
-			t.Errorf("got %d emails, want %d", sent.Load(), maxPerNetwork)
-		}
+		check.Equal(t, sent.Load(), maxPerNetwork, "emails")
 		if _, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.2"}); err != nil {
 			t.Errorf("another network: got %v, want no error", err)
 		}
@@ -65,15 +62,11 @@ func TestEmailLimitsOutliveAccount(t *testing.T) {
 		var links []string
 		for range maxPerMailbox {
 			challenge, err := a.StartEmailChange(t.Context(), acc, "victim@example.com", Sender{Network: "192.0.2.1"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			links = append(links, challenge.Link)
 		}
 		pending := a.signIn("mallory@example.com")
-		if err := a.Delete(t.Context(), acc); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.Delete(t.Context(), acc))
 		_, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.9"})
 		wantError(t, "mailbox", err, ErrMailboxLimit)
 		for i := range maxPerNetwork - maxPerMailbox {
@@ -88,12 +81,8 @@ func TestEmailLimitsOutliveAccount(t *testing.T) {
 				t.Error("link of a deleted account: got no error, want one")
 			}
 		}
-		if err := DeleteExpired(t.Context(), a.store, a.time.Add(confirmationRetention+time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		if n := a.store.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
-			t.Errorf("got %d confirmations, want 0", n)
-		}
+		check.OK(t, DeleteExpired(t.Context(), a.store, a.time.Add(confirmationRetention+time.Second)))
+		check.Equal(t, a.store.Write.Confirmation.Query().CountX(t.Context()), 0, "confirmations")
 	})
 }
 
@@ -108,14 +97,10 @@ func TestMaxPerWiderNetwork(t *testing.T) {
 				return err
 			}
 			for i := range most {
-				if err := start(i, wider); err != nil {
-					t.Fatalf("%s, email %d: got %v, want no error", wider, i, err)
-				}
+				check.OK(t, start(i, wider), "%s, email %d", wider, i)
 			}
 			wantError(t, wider, start(most, wider), ErrNetworkLimit)
-			if err := start(most, "another network"); err != nil {
-				t.Errorf("another network: got %v, want no error", err)
-			}
+			check.Equal(t, start(most, "another network"), nil, "another network")
 		}
 	})
 }
@@ -160,9 +145,7 @@ func TestCorrectCodesDoNotCount(t *testing.T) {
 		for range maxMailboxAttempts + 1 {
 			challenge := a.signIn("ana@example.com")
 			found, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if _, err := a.SignIn(t.Context(), found, "", "en"); err != nil {
 				t.Fatal(err)
 			}
@@ -184,9 +167,7 @@ func TestWrongCodesOutliveAccount(t *testing.T) {
 			a.time = a.time.Add(emailWindow / maxPerMailbox)
 		}
 		a.time = a.time.Add(2 * emailWindow)
-		if err := a.Delete(t.Context(), mallory); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.Delete(t.Context(), mallory))
 		challenge := a.signIn("victim@example.com")
 		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
 		wantError(t, "one more", err, ErrLocked)

@@ -17,6 +17,7 @@ import (
 	"palmares/graph"
 	"palmares/graph/graphtest"
 	"palmares/internal/core/cache"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -301,9 +302,7 @@ func TestRejectingIsCheap(t *testing.T) {
 		}
 		t.Logf("%-32s %v", name, least)
 	}
-	if n := responses.Entries(); n != 0 {
-		t.Errorf("got %d items in the cache, want none", n)
-	}
+	check.Equal(t, responses.Entries(), 0, "items in the cache")
 }
 
 // The error for a misspelled name in a short document suggests the right one.

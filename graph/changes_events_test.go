@@ -9,6 +9,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -21,7 +22,7 @@ func TestDeliveredEvents(t *testing.T) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", withPrice("5 €/mois")), feedtest.Tool("c")))
 		stored, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		var all, ofA []string
 		for _, event := range stored {
 			all = append(all, string(event.JSON()))

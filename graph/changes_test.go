@@ -19,6 +19,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -133,9 +134,7 @@ func TestChanges(t *testing.T) {
 				`"events":{"comparatif.removed":1,"embeddings.changed":1,"price.changed":1,"tool.created":1,"tool.removed":1,"tool.updated":2}},"tool":null}],"edges":[{"node":{"tool":null}}]}}`)
 
 		event, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		expect(t, "when", mustExecute(t, e, `{changes(first: 1) {nodes {publishedAt}}}`),
 			`{"changes":{"nodes":[{"publishedAt":"`+event[0].At.UTC().Format(time.RFC3339)+`"}]}}`)
 	})
@@ -275,17 +274,13 @@ func walkBack(t *testing.T, e *graph.Executor, oldest string) {
 func storedEvents(t *testing.T, s *store.Store, types ...string) []string {
 	t.Helper()
 	rows, err := s.Read.QueryContext(t.Context(), "SELECT id, event FROM journal_entries WHERE event IS NOT NULL ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer rows.Close()
 	var ids []string
 	for rows.Next() {
 		var id int
 		var event string
-		if err := rows.Scan(&id, &event); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, rows.Scan(&id, &event))
 		if len(types) == 0 || slices.Contains(types, event) {
 			ids = append(ids, fmt.Sprintf("evt_%d", id))
 		}

@@ -21,6 +21,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -69,9 +70,7 @@ func TestEarlierReleasesShareTools(t *testing.T) {
 			want[release] = readEarlier(t, newExecutor(s), release)
 		}
 		e := newExecutor(s)
-		if err := e.Preload(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, e.Preload(t.Context()))
 		read := 0
 		s.Read.Tool.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
@@ -83,12 +82,8 @@ func TestEarlierReleasesShareTools(t *testing.T) {
 			})
 		}))
 		for release := releases - 1; release >= 1; release-- {
-			if got := readEarlier(t, e, release); got != want[release] {
-				t.Errorf("release %d: got\n%.500s\nwant\n%.500s", release, got, want[release])
-			}
-			if read != 0 {
-				t.Errorf("release %d: got %d tools read, want none", release, read)
-			}
+			check.Equal(t, readEarlier(t, e, release), want[release], "release %d", release)
+			check.Equal(t, read, 0, "release %d: tools read", release)
 		}
 	})
 }
@@ -111,16 +106,12 @@ func TestEarlierReleaseWhileAnotherIsPublished(t *testing.T) {
 			release := len(want) - 1
 			mustExecute(t, e, `{feed {release}}`)
 			catalog.before = publishNext
-			if got := readEarlier(t, e, release); got != want[release] {
-				t.Errorf("release %d: got\n%.500s\nwant\n%.500s", release, got, want[release])
-			}
+			check.Equal(t, readEarlier(t, e, release), want[release], "release %d", release)
 			if catalog.before != nil {
 				t.Errorf("release %d: got nothing read, want a release published in the meantime", release)
 			}
 			for release, want := range want {
-				if got := readEarlier(t, e, release); got != want {
-					t.Errorf("release %d later: got\n%.500s\nwant\n%.500s", release, got, want)
-				}
+				check.Equal(t, readEarlier(t, e, release), want, "release %d later", release)
 			}
 		}
 	})
@@ -135,7 +126,7 @@ func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 		}
 		catalog := &interruptedCatalog{Store: s, before: func() {
 			_, err := publish.Prune(t.Context(), s, 2)
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}}
 		var log bytes.Buffer
 		e := graphtest.New(graph.Config{Catalog: catalog, Log: slog.New(slog.NewTextHandler(&log, nil))})

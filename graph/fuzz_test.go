@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 // FuzzAsOf checks that as_of selects a release number or an existing day, and nothing else.
@@ -15,9 +16,7 @@ func FuzzAsOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		asOf, err := ParseAsOf(text)
 		if err != nil {
-			if problem.Of(err).Code != problem.BadInput {
-				t.Errorf("%q: got %v, want a 400", text, err)
-			}
+			check.Equal(t, problem.Of(err).Code, problem.BadInput, "%q: %v", text, err)
 			return
 		}
 		_, dayErr := time.Parse(time.DateOnly, asOf.Date)

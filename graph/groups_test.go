@@ -7,15 +7,14 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
 func checkResponses(t *testing.T, e *graph.Executor, responses map[string]string) {
 	t.Helper()
 	for query, want := range responses {
-		if got := mustExecute(t, e, query); got != want {
-			t.Errorf("%s:\ngot  %s\nwant %s", query, got, want)
-		}
+		check.Equal(t, mustExecute(t, e, query), want, query)
 	}
 }
 

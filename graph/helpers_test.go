@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -29,9 +30,7 @@ func newExecutorWith(c release.Database, limits document.Limits) *graph.Executor
 func syntheticFeed(t testing.TB, opts synth.Options) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := synth.Write(t.Context(), &buf, opts); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, synth.Write(t.Context(), &buf, opts))
 	return buf.Bytes()
 }
 
@@ -75,9 +74,7 @@ func decode[T any](t testing.TB, data string) T {
 
 func expect[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
-	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
-		t.Errorf("%s:\ngot  %s\nwant %s", what, g, w)
-	}
+	check.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), what)
 }
 
 // wantRejected checks the code and message of the first error.

@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -90,9 +91,7 @@ func TestResponseLimitExemptsOwnOperations(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	feedtest.Publish(t, s, demo.Catalog())
 	operation, err := graph.NewOperation("{tools {items {slug name tagline}}}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	result := limitedTo(s, 10).Execute(context.Background(), graph.Request{Operation: operation})
 	if len(result.Errors) > 0 || len(result.Data) < 500 {
 		t.Errorf("got %v and %d bytes, want no errors and at least 500 bytes", result.Errors, len(result.Data))

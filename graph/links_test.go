@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -51,9 +52,8 @@ func TestRetiredToolsInComparisons(t *testing.T) {
 			for _, side := range []struct{ typename, slug, reason, price string }{
 				{c.ToolA.Typename, c.ToolA.Slug, c.ToolA.Reason, c.ToolA.Price}, {c.ToolB.Typename, c.ToolB.Slug, c.ToolB.Reason, c.ToolB.Price},
 			} {
-				if (side.typename == "RetiredTool") != (side.reason != "") || (side.typename == "Tool") != (side.price != "") {
-					t.Errorf("%s: got %+v, want a reason for a retired tool and a price for an active one", c.Slug, side)
-				}
+				check.Equal(t, (side.typename == "RetiredTool"), (side.reason != ""), "%s: %+v", c.Slug, side)
+				check.Equal(t, (side.typename == "Tool"), (side.price != ""), "%s: %+v", c.Slug, side)
 				if side.reason == "" {
 					continue
 				}

@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -46,12 +47,8 @@ func TestReleasesReplaceEachOther(t *testing.T) {
 		}
 		for revision := range 4 {
 			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
-			if got, want := readAll(t, e), readAll(t, newExecutor(s)); got != want {
-				t.Errorf("revision %d: got\n%.500s\nwant\n%.500s", revision, got, want)
-			}
-			if err := e.Preload(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.Equal(t, readAll(t, e), readAll(t, newExecutor(s)), "revision %d", revision)
+			check.OK(t, e.Preload(t.Context()))
 		}
 	})
 }
@@ -74,9 +71,7 @@ func TestUnchangedToolsAreReadOnce(t *testing.T) {
 		for revision := range 2 {
 			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
 			rows.Store(0)
-			if err := e.Preload(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, e.Preload(t.Context()))
 			readAll(t, e)
 			read = append(read, rows.Load())
 		}
@@ -110,9 +105,7 @@ func TestOperationsWithoutDatabase(t *testing.T) {
 		for _, query := range queries {
 			want = append(want, mustExecute(t, e, query))
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Close())
 		for i, query := range queries {
 			if got := execute(t, e, auth.Developer, query); len(got.Errors) > 0 || string(got.Data) != want[i] {
 				t.Errorf("%s: got %s %v, want %s", query, got.Data, got.Errors, want[i])

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -230,9 +231,7 @@ func walk(t *testing.T, e *graph.Executor, connection, size, from string) []stri
 			}
 		}
 		data := mustExecute(t, e, `{list: `+fmt.Sprintf(connection, arguments)+` {totalCount edges {node {slug}} pageInfo {hasNextPage hasPreviousPage startCursor endCursor}}}`)
-		if err := json.Unmarshal([]byte(data), &result); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(data), &result))
 		list := result["list"]
 		var slugs []string
 		for _, edge := range list.Edges {
@@ -244,9 +243,7 @@ func walk(t *testing.T, e *graph.Executor, connection, size, from string) []stri
 			more, cursor = list.PageInfo.HasPreviousPage, list.PageInfo.StartCursor
 		}
 		if !more {
-			if list.TotalCount != len(all) {
-				t.Errorf("%s: got %d items, want totalCount %d", connection, len(all), list.TotalCount)
-			}
+			check.Equal(t, list.TotalCount, len(all), "%s: items", connection)
 			return all
 		}
 		arguments = fmt.Sprintf(`%s: 2, %s: "%s"`, size, from, *cursor)
@@ -259,7 +256,7 @@ func TestScanFiltersOnce(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 1_500, Seed: 4}))
 		e := newExecutor(s)
-		testkit.Check(t, e.Preload(t.Context()))
+		check.OK(t, e.Preload(t.Context()))
 		type pages struct {
 			list  string
 			items uint64 // at least
@@ -277,14 +274,13 @@ func TestScanFiltersOnce(t *testing.T) {
 		for _, p := range lists {
 			var err error
 			p.op, err = graph.NewOperation("query ($page: Int!) {" + p.list + " {items {slug} meta {total}}}")
-			testkit.Check(t, err)
+			check.OK(t, err)
 			p.scan = &graph.Scan{}
 			read(p, 1, p.scan)
 			want, alone := read(p, 2, nil)
 			got, scanned := read(p, 2, p.scan)
-			if got != want || !strings.Contains(got, `"slug"`) {
-				t.Errorf("%s: got %s, want %s", p.list, got, want)
-			}
+			check.Equal(t, got, want, p.list)
+			check.Contains(t, got, `"slug"`, p.list)
 			if positions := p.items * 8; scanned+positions > alone {
 				t.Errorf("%s: got %d bytes allocated in a scan and %d without, want at least %d fewer", p.list, scanned, alone, positions)
 			}

@@ -9,6 +9,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -33,9 +34,7 @@ func TestJournalReadsUseIndexes(t *testing.T) {
 			explain, byNumber = "EXPLAIN QUERY PLAN ", "INTEGER PRIMARY KEY"
 		}
 		newest, err := journal.Newest(t.Context(), s.Read.JournalEntry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		const published = "SELECT id FROM journal_entries AS published WHERE event = 'catalog.published' AND release_number "
 		const release = "AND release_number >= 2 AND id > coalesce((" + published + "< 2 ORDER BY id DESC LIMIT 1), 0) AND id < coalesce((" + published + "> 2 ORDER BY id LIMIT 1), 9223372036854775807) "
 		const events = "SELECT * FROM journal_entries WHERE event IS NOT NULL AND release_number <= 3 "
@@ -52,9 +51,7 @@ func TestJournalReadsUseIndexes(t *testing.T) {
 			"SELECT * FROM journal_entries WHERE slug IN ('a', 'b') AND kind IN ('tool.created') ORDER BY id": "journal_by_slug",
 		} {
 			rows, err := s.Read.QueryContext(t.Context(), explain+statement)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			plan := planOf(t, rows)
 			// PostgreSQL may sort the ends of a few releases.
 			sorted := strings.Count(plan, "Sort Key: ") > strings.Count(plan, "Sort Key: published") || strings.Contains(plan, "TEMP B-TREE")
@@ -70,9 +67,7 @@ func planOf(t *testing.T, rows planRows) string {
 	t.Helper()
 	defer rows.Close()
 	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var plan strings.Builder
 	for rows.Next() {
 		row := make([]any, len(columns))
@@ -81,9 +76,7 @@ func planOf(t *testing.T, rows planRows) string {
 		}
 		var text string
 		row[len(row)-1] = &text
-		if err := rows.Scan(row...); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, rows.Scan(row...))
 		plan.WriteString(text + "\n")
 	}
 	return plan.String()

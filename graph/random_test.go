@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 )
 
 // randomReleases is how many releases publishRandom makes, two on most days.
@@ -64,9 +65,7 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 			}
 		}
 		published, err := time.Parse(time.DateOnly, date)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		published = published.Add(time.Duration(release%2)*23*time.Hour + 59*time.Minute)
 		if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(date, records...))), publish.Options{Force: true, PublishedAt: published}); err != nil {
 			t.Fatal(err)
@@ -81,9 +80,7 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 	t.Helper()
 	events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return events
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -22,9 +23,7 @@ func loadSchema(t *testing.T) *ast.Schema {
 	var sources []*ast.Source
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		sources = append(sources, &ast.Source{Name: file, Input: string(text)})
 	}
 	return gqlparser.MustLoadSchema(sources...)
@@ -75,15 +74,11 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 		t.Fatalf("got %v, want success\n%s", err, out)
 	}
 	fresh, err := filepath.Glob(filepath.Join(module, "graph", "*", "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, file := range fresh {
 		name, _ := filepath.Rel(filepath.Join(module, "graph"), file)
 		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if got, err := os.ReadFile(name); err != nil || string(got) != string(want) {
 			t.Errorf("graph/%s: got stale code, want the output of make generate", name)
 		}
@@ -116,7 +111,5 @@ func copyInto(t *testing.T, from, to string) {
 		}
 		return os.WriteFile(filepath.Join(to, name), data, 0o600)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/cache"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 	"palmares/rest"
@@ -26,19 +27,19 @@ import (
 func BenchmarkUncached(b *testing.B) {
 	s := testkit.Open(b, testkit.SQLite(b))
 	var catalog bytes.Buffer
-	testkit.Check(b, synth.Write(b.Context(), &catalog, synth.Options{Tools: 5_000, Seed: 1}))
+	check.OK(b, synth.Write(b.Context(), &catalog, synth.Options{Tools: 5_000, Seed: 1}))
 	_, err := publish.Import(b.Context(), s, feed.NewLines(bytes.NewReader(catalog.Bytes())), publish.Options{})
-	testkit.Check(b, err)
+	check.OK(b, err)
 	log := slog.New(slog.DiscardHandler)
 	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: cache.New(64<<20, nil, log)})
 	go executor.Follow(b.Context(), func(*ent.Release) bool { return true }) // as a server does
 	wait.Until(b, "the release is in memory", executor.Loaded)
 	handler, err := rest.NewHandler(config, executor, cache.New(100<<10, nil, log))
-	testkit.Check(b, err)
+	check.OK(b, err)
 	var slugs []string
 	for page := range 5 {
 		var body struct{ Data []struct{ Slug string } }
-		testkit.Check(b, json.Unmarshal(serve(handler, request(http.MethodGet, fmt.Sprintf("/api/v1/pricing?limit=200&page=%d", page+1))).Body.Bytes(), &body))
+		check.OK(b, json.Unmarshal(serve(handler, request(http.MethodGet, fmt.Sprintf("/api/v1/pricing?limit=200&page=%d", page+1))).Body.Bytes(), &body))
 		for _, item := range body.Data {
 			slugs = append(slugs, item.Slug)
 		}

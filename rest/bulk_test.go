@@ -31,6 +31,7 @@ import (
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 	"palmares/rest"
@@ -45,7 +46,7 @@ var bulkLists = []string{
 func synthetic(t *testing.T, tools int, seed uint64) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	testkit.Check(t, synth.Write(t.Context(), &out, synth.Options{Tools: tools, Seed: seed}))
+	check.OK(t, synth.Write(t.Context(), &out, synth.Options{Tools: tools, Seed: seed}))
 	return out.Bytes()
 }
 
@@ -91,13 +92,13 @@ func checkCSV(t *testing.T, list, table, dialect string, items []string) {
 		fields := json.NewDecoder(strings.NewReader(item))
 		fields.UseNumber()
 		var want map[string]any
-		testkit.Check(t, fields.Decode(&want))
+		check.OK(t, fields.Decode(&want))
 		if price, ok := want["price"].(string); ok {
 			var digits, period string
 			_, err := fmt.Sscanf(price, "%s €/%s", &digits, &period)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			amount, err := strconv.ParseFloat(strings.Replace(digits, ",", ".", 1), 64)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			want["price_amount"] = json.Number(fmt.Sprint(amount))
 			want["price_currency"] = "EUR"
 			want["billing_period"] = map[string]string{"mois": "month", "an": "year", "poste": "seat_month", "requête": "use", "heure": "hour"}[period]
@@ -115,13 +116,9 @@ func checkCSV(t *testing.T, list, table, dialect string, items []string) {
 					expected = "'" + expected
 				}
 			}
-			if rows[i+1][column] != expected {
-				t.Fatalf("%s: got %q in row %d, column %s, want %q", list, rows[i+1][column], i, name, expected)
-			}
+			check.Must(t, rows[i+1][column], expected, "%s: %d %s", list, i, name)
 		}
-		if len(rows[0]) != len(want) {
-			t.Fatalf("%s: got columns %v, want the %d of %s", list, rows[0], len(want), item)
-		}
+		check.Must(t, len(rows[0]), len(want), "%s: columns", list)
 	}
 }
 
@@ -144,9 +141,8 @@ func TestBulkEqualsPages(t *testing.T) {
 				}
 				for _, dialect := range []string{"", "&dialect=excel", "&dialect=excel-fr"} {
 					got := get(handler, list+"format=csv"+dialect)
-					if got.Code != 200 || got.Header().Get("X-Total-Count") != total {
-						t.Errorf("%s%s: got %d and %v, want %s items", list, dialect, got.Code, got.Header(), total)
-					}
+					check.Equal(t, got.Code, 200, "%s%s: %v", list, dialect, got.Header())
+					check.Equal(t, got.Header().Get("X-Total-Count"), total, "%s%s: %v", list, dialect, got.Header())
 					checkCSV(t, list, got.Body.String(), dialect, items)
 				}
 			}
@@ -169,9 +165,7 @@ func TestBulkHeaders(t *testing.T) {
 		} {
 			got := get(handler, target)
 			header := got.Header()
-			if header.Get("Cache-Status") != "palmares; fwd=bypass" {
-				t.Errorf("%s: got Cache-Status %q, want that of a response that is not cached", target, header.Get("Cache-Status"))
-			}
+			check.Equal(t, header.Get("Cache-Status"), "palmares; fwd=bypass", "%s: Cache-Status", target)
 			if shown := strings.Join([]string{header.Get("Content-Type"), header.Get("Content-Disposition"), header.Get("X-Total-Count"), header.Get("Cache-Control")}, " "); got.Code != 200 || shown != want {
 				t.Errorf("%s: got %d %s, want %s", target, got.Code, shown, want)
 			}
@@ -192,21 +186,15 @@ func TestBulkHeaders(t *testing.T) {
 			// When the quota is used up, a matching ETag gets 304, any other an error, and
 			// nothing is read.
 			r := request(http.MethodGet, target, "If-None-Match", tag)
-			if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 304 {
-				t.Errorf("%s from the cache: got %d, want 304", target, got.Code)
-			}
+			check.Equal(t, serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))).Code, 304, "%s from the cache", target)
 			r = request(http.MethodGet, target, "If-None-Match", `"other"`)
-			if got := serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))); got.Code != 404 {
-				t.Errorf("%s from the cache with another ETag: got %d, want 404", target, got.Code)
-			}
+			check.Equal(t, serve(handler, r.WithContext(cache.WithCachedOnly(r.Context()))).Code, 404, "%s from the cache with another ETag", target)
 		}
 		for target, want := range map[string]string{
 			"/api/v1/pricing.csv?category=code&as_of=2026-05-30": "https://palmares.example/api/v1/pricing.csv?category=code&as_of=3",
 			"/api/v1/pricing?format=csv&as_of=2026-05-30":        "https://palmares.example/api/v1/pricing.csv?as_of=3",
 		} {
-			if got := get(handler, target).Header().Get("Content-Location"); got != want {
-				t.Errorf("%s: got Content-Location %s, want %s", target, got, want)
-			}
+			check.Equal(t, get(handler, target).Header().Get("Content-Location"), want, "%s: Content-Location", target)
 		}
 		if got := get(handler, "/api/v1/tools?format=csv", "If-None-Match", get(handler, "/api/v1/tools").Header().Get("ETag")); got.Code != 200 {
 			t.Errorf("with the ETag of another format: got %d, want 200", got.Code)
@@ -228,7 +216,7 @@ func TestBulkETags(t *testing.T) {
 			changed.Version = version
 			log := slog.New(slog.DiscardHandler)
 			other, err := rest.NewHandler(changed, graphtest.New(graph.Config{Catalog: s, Log: log}), cache.New(1<<20, nil, log))
-			testkit.Check(t, err)
+			check.OK(t, err)
 			tags = append(tags, get(other, "/api/v1/tools?format=csv").Header().Get("ETag"))
 		}
 		if tags[0] == tags[1] || tags[1] != tags[2] || tags[2] == tags[3] {
@@ -261,9 +249,7 @@ func TestBulkErrors(t *testing.T) {
 			wantError(t, path+" without a key", got, 401, "Downloads require an API key. Create one at https://palmares.example/account.")
 		}
 		for _, path := range []string{"tools.xml", "tools.CSV", "tools.csv/", "tools/.csv", "tools.csv/plume", "stats.csv", "changes.ndjson", "tools.", ".csv"} {
-			if got := get(handler, "/api/v1/"+path); got.Code != 404 {
-				t.Errorf("%s: got %d, want 404", path, got.Code)
-			}
+			check.Equal(t, get(handler, "/api/v1/"+path).Code, 404, path)
 		}
 		got := serve(handler, request(http.MethodPost, "/api/v1/tools.csv"))
 		wantError(t, "POST", got, 405, "The method POST is not allowed; use GET or HEAD.")
@@ -286,16 +272,14 @@ func TestBulkEncodings(t *testing.T) {
 	} {
 		got := get(handler, "/api/v1/tools?format=ndjson", "Accept-Encoding", encoding)
 		decoder, err := decode(got.Body)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		body, err := io.ReadAll(decoder)
 		if err != nil || string(body) != want || got.Header().Get("Content-Encoding") != encoding {
 			t.Errorf("%s: got %d bytes in %q and %v, want the same as without", encoding, len(body), got.Header().Get("Content-Encoding"), err)
 		}
 		tags[got.Header().Get("ETag")] = true
 	}
-	if len(tags) != 3 {
-		t.Errorf("got ETags %v, want one for each encoding", tags)
-	}
+	check.Equal(t, len(tags), 3, "ETags")
 }
 
 // hookedRecorder calls a function before the first write of a body.
@@ -326,9 +310,7 @@ func TestBulkSearchesOnce(t *testing.T) {
 	allocated := func(path string) int64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if got := get(handler, path); got.Code != 200 {
-			t.Fatalf("%s: got %d, want 200", path, got.Code)
-		}
+		check.Must(t, get(handler, path).Code, 200, path)
 		runtime.ReadMemStats(&after)
 		return int64(after.TotalAlloc - before.TotalAlloc)
 	}
@@ -425,9 +407,7 @@ func TestBulkConcurrency(t *testing.T) {
 		for name, want := range map[string]string{
 			"Retry-After": "5", "RateLimit": `"downloads";r=0;t=5`, "RateLimit-Policy": `"downloads";q=2;qu="concurrent-requests"`, "Vary": "Authorization, Accept-Encoding",
 		} {
-			if got := third.Header().Get(name); got != want {
-				t.Errorf("got %s %q, want %q", name, got, want)
-			}
+			check.Equal(t, third.Header().Get(name), want, name)
 		}
 		for what, c := range map[string]struct {
 			r    *http.Request
@@ -435,9 +415,7 @@ func TestBulkConcurrency(t *testing.T) {
 		}{
 			"another account": {as(2, http.MethodGet), 200}, "HEAD": {as(1, http.MethodHead), 200}, "304": {as(1, http.MethodGet, "If-None-Match", tag), 304},
 		} {
-			if got := serve(handler, c.r); got.Code != c.want {
-				t.Errorf("%s: got %d, want %d", what, got.Code, c.want)
-			}
+			check.Equal(t, serve(handler, c.r).Code, c.want, what)
 		}
 		for account := 2; account <= 50; account++ { // 100 in all
 			for range 2 {
@@ -451,9 +429,7 @@ func TestBulkConcurrency(t *testing.T) {
 		close(finish)
 		running.Wait()
 		for _, account := range []int{1, 101} {
-			if got := serve(handler, as(account, http.MethodGet)); got.Code != 200 {
-				t.Errorf("account %d afterwards: got %d, want 200", account, got.Code)
-			}
+			check.Equal(t, serve(handler, as(account, http.MethodGet)).Code, 200, "account %d afterwards", account)
 		}
 	})
 }
@@ -507,9 +483,7 @@ func TestBulkAbandoned(t *testing.T) {
 			t.Fatal("got a download that does not end, want it dropped")
 		}
 		for range 2 { // its slot is free again
-			if got := get(handler, "/api/v1/categories?format=csv"); got.Code != 200 {
-				t.Errorf("afterwards: got %d, want 200", got.Code)
-			}
+			check.Equal(t, get(handler, "/api/v1/categories?format=csv").Code, 200, "afterwards")
 		}
 	})
 }
@@ -524,9 +498,7 @@ func TestBulkHostileStrings(t *testing.T) {
 		}
 		publishFeed(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
 		items := itemsOf(t, handler, "/api/v1/tools?")
-		if len(items) != len(tools) {
-			t.Fatalf("got %d tools, want %d", len(items), len(tools))
-		}
+		check.Must(t, len(items), len(tools), "tools")
 		for _, dialect := range []string{"", "&dialect=excel", "&dialect=excel-fr"} {
 			table := get(handler, "/api/v1/tools?format=csv"+dialect).Body.String()
 			checkCSV(t, "hostile", table, dialect, items)

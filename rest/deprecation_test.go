@@ -8,6 +8,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
+	"palmares/internal/dev/check"
 	"palmares/rest"
 )
 
@@ -30,9 +31,7 @@ func TestDeprecatedPath(t *testing.T) {
 		}
 	}
 	for _, got := range []string{current.Header().Get("Deprecation"), get(handler, "/api/v1/stats").Header().Get("Deprecation"), get(handler, "/api/v1/openapi.json").Header().Get("Deprecation")} {
-		if got != "" {
-			t.Errorf("got Deprecation %s on another path, want none", got)
-		}
+		check.Equal(t, got, "", "Deprecation on another path")
 	}
 	operation := load(t, document(t)).Paths.Value("/api/v1/old").Get
 	if !operation.Deprecated || !strings.Contains(operation.Description, "Deprecated since 2026-11-16, to be removed on 2027-06-30.") || operation.Responses.Status(200).Value.Headers["Sunset"] == nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -89,9 +90,8 @@ func TestInvalidParameters(t *testing.T) {
 func wantError(t *testing.T, what string, got *httptest.ResponseRecorder, status int, message string) {
 	t.Helper()
 	want := `{"error":"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(message) + `"}`
-	if got.Code != status || got.Body.String() != want {
-		t.Errorf("%s: got %d %s\nwant %d %s", what, got.Code, got.Body, status, want)
-	}
+	check.Equal(t, got.Code, status, what)
+	check.Equal(t, got.Body.String(), want, what)
 	header := got.Header()
 	if header.Get("Cache-Control") != "no-store" || header.Get("Content-Type") != "application/json" || header.Get("ETag") != "" {
 		t.Errorf("%s: got headers %v, want uncached JSON without an ETag", what, header)
@@ -142,13 +142,9 @@ func TestMethods(t *testing.T) {
 		for _, path := range []string{"/api/v1/tools", "/api/v1/tools/plume", "/api/v1/openapi.json", "/api/embeddings/plume"} {
 			got := serve(handler, request(method, path))
 			wantError(t, method+" "+path, got, 405, "The method "+method+" is not allowed; use GET or HEAD.")
-			if allow := got.Header().Get("Allow"); allow != "GET, HEAD" {
-				t.Errorf("%s: got Allow %q, want GET, HEAD", method, allow)
-			}
+			check.Equal(t, got.Header().Get("Allow"), "GET, HEAD", "%s: Allow", method)
 		}
-		if got := serve(handler, request(method, "/api/v2/tools")); got.Code != 404 {
-			t.Errorf("%s of an unknown path: got %d, want 404", method, got.Code)
-		}
+		check.Equal(t, serve(handler, request(method, "/api/v2/tools")).Code, 404, "%s of an unknown path", method)
 	}
 }
 
@@ -165,13 +161,9 @@ func TestCORS(t *testing.T) {
 	}
 	for _, target := range []string{"/api/v1/tools", "/api/v1/tools?page=x", "/api/v1/tools/nobody"} {
 		got := get(handler, target).Header()
-		if got.Get("Access-Control-Allow-Origin") != "*" {
-			t.Errorf("%s: got Access-Control-Allow-Origin %q, want *", target, got.Get("Access-Control-Allow-Origin"))
-		}
+		check.Equal(t, got.Get("Access-Control-Allow-Origin"), "*", "%s: Access-Control-Allow-Origin", target)
 		for _, name := range []string{"ETag", "Link", "X-Total-Count", "X-Service-Updated-At", "X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-GraphQL-Cost"} {
-			if !strings.Contains(got.Get("Access-Control-Expose-Headers"), name) {
-				t.Errorf("%s: got %s not exposed, want it exposed", target, name)
-			}
+			check.Contains(t, got.Get("Access-Control-Expose-Headers"), name, "%s: not exposed", target)
 		}
 	}
 }
@@ -181,9 +173,7 @@ func TestHTTP10(t *testing.T) {
 	server := httptest.NewServer(onSQLite(t))
 	defer server.Close()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer conn.Close()
 	fmt.Fprint(conn, "GET /api/v1/stats HTTP/1.0\r\n\r\n")
 	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -213,11 +203,7 @@ func TestDatabaseUnavailable(t *testing.T) {
 		s.Close()
 		got := get(handler, "/api/v1/tools")
 		wantError(t, "tools", got, 503, "The catalog is temporarily unavailable. Try again in a minute.")
-		if got.Header().Get("Retry-After") != "5" {
-			t.Errorf("got Retry-After %q, want 5", got.Header().Get("Retry-After"))
-		}
-		if got := get(handler, "/api/v1/openapi.json"); got.Code != 200 {
-			t.Errorf("OpenAPI document: got %d, want 200", got.Code)
-		}
+		check.Equal(t, got.Header().Get("Retry-After"), "5", "Retry-After")
+		check.Equal(t, get(handler, "/api/v1/openapi.json").Code, 200, "OpenAPI document")
 	})
 }

@@ -23,6 +23,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
@@ -59,9 +60,7 @@ func publishFeed(t *testing.T, s *store.Store, responses *cache.Cache, catalog [
 	if err == nil {
 		err = responses.Renew(report.Release)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 // The document's examples exist in the current catalog: for each path, the best
@@ -85,20 +84,14 @@ func TestExamplesComeFromCatalog(t *testing.T) {
 				"tool": "/api/v1/tools/" + name + "-best", "price": "/api/v1/pricing/" + name + "-priced",
 				"embeddings": "/api/embeddings/" + name + "-embedded", "comparatif": "/api/v1/comparatifs/" + name + "-newer",
 			} {
-				if examples[id] != want {
-					t.Errorf("%s: got example %s, want %s", id, examples[id], want)
-				}
-				if !strings.Contains(got.Body.String(), rest.ExplorerPath(want)) {
-					t.Errorf("%s: got another link to the explorer, want one that opens %s", id, want)
-				}
+				check.Equal(t, examples[id], want, "%s: example", id)
+				check.Contains(t, got.Body.String(), rest.ExplorerPath(want), "%s: another link to the explorer", id)
 			}
 			n, want := strings.Count(got.Body.String(), fmt.Sprintf(`"slug": "%s-`, name)), 0
 			for path := range load(t, got.Body.Bytes()).Paths.Map() {
 				want += strings.Count(path, "{slug}")
 			}
-			if n != want {
-				t.Errorf("got %d operations with a slug from the catalog, want %d", n, want)
-			}
+			check.Equal(t, n, want, "operations with a slug from the catalog")
 		}
 		if tags[0] == tags[1] {
 			t.Errorf("got the same ETag %s for two documents, want different ones", tags[0])
@@ -168,9 +161,7 @@ func TestExamplesUseOneRelease(t *testing.T) {
 		}
 		close(done)
 		readers.Wait()
-		if body := get(handler, "/api/v1/openapi.json").Body.String(); !strings.Contains(body, "even-best") {
-			t.Error("got a document without even-best, want the last release")
-		}
+		check.Contains(t, get(handler, "/api/v1/openapi.json").Body.String(), "even-best", "document without even-best")
 	})
 }
 
@@ -199,9 +190,7 @@ func TestExplain(t *testing.T) {
 				t.Errorf("%s: got %s and %v, want a valid operation as of the same release", target, query, err)
 			}
 			encoded, _ := json.Marshal(variables)
-			if got := name + " " + string(encoded); got != want {
-				t.Errorf("%s: got %s, want %s", target, got, want)
-			}
+			check.Equal(t, name+" "+string(encoded), want, target)
 		}
 	}
 }
@@ -247,13 +236,9 @@ func TestOperations(t *testing.T) {
 				t.Errorf("%s: got a value for %s: %t, want %t", operation.Path, parameter.Name, given, !given)
 			}
 		}
-		if (strings.HasPrefix(operation.Path, "/api/embeddings") || isDownload(operation.Path)) != operation.RequiresKey {
-			t.Errorf("%s: got RequiresKey %t, want %t", operation.Path, operation.RequiresKey, !operation.RequiresKey)
-		}
+		check.Equal(t, (strings.HasPrefix(operation.Path, "/api/embeddings") || isDownload(operation.Path)), operation.RequiresKey, "%s: RequiresKey", operation.Path)
 	}
-	if got, want := rest.ExplorerPath("/api/v1/tools?a=b&c"), "/explorer?path=%2Fapi%2Fv1%2Ftools%3Fa%3Db%26c"; got != want {
-		t.Errorf("got explorer path %s, want %s", got, want)
-	}
+	check.Equal(t, rest.ExplorerPath("/api/v1/tools?a=b&c"), "/explorer?path=%2Fapi%2Fv1%2Ftools%3Fa%3Db%26c", "explorer path")
 }
 
 // The reference describes every parameter and every object of a response.

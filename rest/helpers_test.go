@@ -18,6 +18,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
@@ -43,9 +44,7 @@ func handlerOver(t testing.TB, catalog release.Database) (*rest.Handler, *cache.
 	log := slog.New(slog.DiscardHandler)
 	responses := cache.New(1<<20, nil, log)
 	handler, err := rest.NewHandler(config, graphtest.New(graph.Config{Catalog: catalog, Log: log}), responses)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return handler, responses
 }
 
@@ -92,12 +91,8 @@ func get(handler http.Handler, target string, headers ...string) *httptest.Respo
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		check.OK(t, os.WriteFile(name, got, 0o644))
 	}
 	want, err := os.ReadFile(name)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -139,9 +140,7 @@ func TestHead(t *testing.T) {
 		var responses [2]*http.Response
 		for i, method := range []string{http.MethodGet, http.MethodHead} {
 			r, err := http.NewRequest(method, server.URL+target, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			r.Header.Set("Accept-Encoding", "identity")
 			if responses[i], err = http.DefaultClient.Do(r); err != nil {
 				t.Fatal(err)
@@ -150,9 +149,7 @@ func TestHead(t *testing.T) {
 			responses[i].Body.Close()
 			responses[i].Header.Del("Date")
 			responses[i].Header.Del("Cache-Status") // the second response is cached
-			if (len(body) > 0) != (method == http.MethodGet) {
-				t.Errorf("%s %s: got a body of %d bytes, want one only for GET", method, target, len(body))
-			}
+			check.Equal(t, (len(body) > 0), (method == http.MethodGet), "%s %s: body of bytes: %d", method, target, len(body))
 		}
 		if fmt.Sprint(responses[0].Status, responses[0].Header) != fmt.Sprint(responses[1].Status, responses[1].Header) {
 			t.Errorf("HEAD %s: got %s %v, want %s %v, as for GET", target, responses[1].Status, responses[1].Header, responses[0].Status, responses[0].Header)
@@ -206,13 +203,9 @@ func TestEquivalentRequestsShareResponse(t *testing.T) {
 		"/api/v1/tools?unknown=1", "/api/v1/tools?sort=%73core_desc", "/api/v1/%74ools",
 	}
 	for _, target := range same {
-		if got := get(handler, target); got.Code != 200 {
-			t.Fatalf("%s: got %d, want 200", target, got.Code)
-		}
+		check.Must(t, get(handler, target).Code, 200, target)
 	}
-	if misses := responses.Misses.Load(); misses != 1 {
-		t.Errorf("got %d cache misses, want 1", misses)
-	}
+	check.Equal(t, responses.Misses.Load(), 1, "cache misses")
 	before := responses.Misses.Load()
 	others := []string{
 		"/api/v1/tools?page=2", "/api/v1/tools?category=code", "/api/v1/tools?score_min=0", "/api/v1/pricing", "/api/v1/tools/plume", "/api/v1/pricing/plume",
@@ -221,21 +214,15 @@ func TestEquivalentRequestsShareResponse(t *testing.T) {
 	for _, target := range others {
 		get(handler, target)
 	}
-	if misses := responses.Misses.Load() - before; misses != int64(len(others)) {
-		t.Errorf("got %d cache misses, want %d", misses, len(others))
-	}
+	check.Equal(t, responses.Misses.Load()-before, int64(len(others)), "cache misses")
 }
 
 func TestCachedEmbeddingsRequireKey(t *testing.T) {
 	handler, responses := cached(t)
 	for range 2 {
-		if got := get(handler, "/api/embeddings/plume"); got.Code != 200 {
-			t.Fatalf("got %d, want 200", got.Code)
-		}
+		check.Must(t, get(handler, "/api/embeddings/plume").Code, 200)
 	}
-	if hits := responses.Hits.Load(); hits != 1 {
-		t.Errorf("got %d cache hits, want 1", hits)
-	}
+	check.Equal(t, responses.Hits.Load(), 1, "cache hits")
 	r := request(http.MethodGet, "/api/embeddings/plume")
 	got := serve(handler, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Anonymous})))
 	wantError(t, "without a key", got, 401, "This endpoint requires an API key. Create one at https://palmares.example/account.")
@@ -272,7 +259,7 @@ func TestSearchSortsByRelevance(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		slugs := func(target string) (slugs []string) {
 			var list struct{ Data []struct{ Slug string } }
-			testkit.Check(t, json.Unmarshal(get(handler, target).Body.Bytes(), &list))
+			check.OK(t, json.Unmarshal(get(handler, target).Body.Bytes(), &list))
 			for _, tool := range list.Data {
 				slugs = append(slugs, tool.Slug)
 			}

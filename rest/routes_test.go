@@ -6,6 +6,7 @@ import (
 
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 func TestInvalidRoutes(t *testing.T) {
@@ -31,9 +32,7 @@ func TestInvalidRoutes(t *testing.T) {
 
 func TestEveryOperationIsUsed(t *testing.T) {
 	endpoints, operations, err := buildEndpoints()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	delete(operations, "slug_status")
 	delete(operations, "example_slugs")
 	for _, e := range endpoints {

@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -35,7 +36,7 @@ const maxColumns = 100
 func openInLibreOffice(t *testing.T, table []byte, options string) (rows [][]cell) {
 	t.Helper()
 	program, dir := testkit.LibreOffice.Ensure(t), t.TempDir()
-	testkit.Check(t, os.WriteFile(filepath.Join(dir, "table.csv"), table, 0o600))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "table.csv"), table, 0o600))
 	// A separate profile: LibreOffice cannot run twice with the same one.
 	cmd := exec.CommandContext(t.Context(), program, "-env:UserInstallation=file://"+filepath.Join(dir, "profile"),
 		"--headless", "--infilter=CSV:"+options, "--convert-to", "fods", "--outdir", dir, filepath.Join(dir, "table.csv"))
@@ -71,7 +72,7 @@ func readFlatODS(t *testing.T, file io.Reader) (rows [][]cell) {
 		if errors.Is(err, io.EOF) {
 			return rows
 		}
-		testkit.Check(t, err)
+		check.OK(t, err)
 		switch element := token.(type) {
 		case xml.StartElement:
 			switch element.Name.Local {
@@ -145,15 +146,13 @@ func TestCSVWithLibreOffice(t *testing.T) {
 			}
 			for i, item := range items {
 				var want map[string]any
-				testkit.Check(t, json.Unmarshal([]byte(item), &want))
+				check.OK(t, json.Unmarshal([]byte(item), &want))
 				want["price_amount"], want["price_currency"], want["billing_period"] = 20.0, "EUR", "month"
 				for column, head := range rows[0][:len(want)] {
 					got := rows[i+1][column]
 					switch value := want[head.text].(type) {
 					case nil:
-						if got != (cell{}) {
-							t.Errorf("%s, row %d: got %+v as %s, want nothing", form.name, i+1, got, head.text)
-						}
+						check.Equal(t, got, (cell{}), "%s, row %d: as: %s", form.name, i+1, head.text)
 					case float64:
 						if number, err := strconv.ParseFloat(got.value, 64); got.kind != "float" || err != nil || number != value {
 							t.Errorf("%s, row %d: got %+v as %s, want the number %v", form.name, i+1, got, head.text, value)

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -37,9 +38,7 @@ func (x *vectorIndex) read(t *testing.T, handler http.Handler, path string, betw
 	t.Helper()
 	x.reasons, x.token = map[string]string{}, ""
 	for ; path != ""; pages++ {
-		if x.token != "" {
-			t.Fatalf("%s: got next_sync before the last page, want it on the last only", path)
-		}
+		check.Must(t, x.token, "", "%s: next_sync before the last page", path)
 		got := get(handler, path)
 		var body struct {
 			Data     []map[string]any
@@ -59,7 +58,7 @@ func (x *vectorIndex) read(t *testing.T, handler http.Handler, path string, betw
 				continue
 			}
 			document, err := json.Marshal(item)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			if x.documents[slug] == string(document) {
 				t.Errorf("%s: got unchanged document %s, want only changed ones", path, slug)
 			}
@@ -131,7 +130,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 		var handler http.Handler
 		publish := func(release int) {
 			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(randomReviews(random, release))), publish.Options{Force: true})
-			testkit.Check(t, err)
+			check.OK(t, err)
 			handler = serving(t, s) // with an empty cache
 		}
 		reasons := map[string]int{}
@@ -146,9 +145,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 				whole := &vectorIndex{documents: map[string]string{}}
 				whole.read(t, handler, path, nil)
 				for slug, document := range whole.documents {
-					if one := get(handler, "/api/embeddings/"+slug).Body.String(); canonical(t, one) != document {
-						t.Errorf("release %d, %s: got %s, want %s", release, slug, document, one)
-					}
+					check.Equal(t, canonical(t, get(handler, "/api/embeddings/"+slug).Body.String()), document, "release %d, %s", release, slug)
 				}
 				for from, client := range clients[category] {
 					synced := client.clone()
@@ -158,9 +155,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 					}
 					for slug, reason := range synced.reasons {
 						reasons[reason]++
-						if want := reasonOf(handler, slug, category); reason != want {
-							t.Errorf("category %q, release %d from %d: got %s deleted because %s, want %s", category, release, from+1, slug, reason, want)
-						}
+						check.Equal(t, reason, reasonOf(handler, slug, category), "category %q, release %d from %d: deleted because: %s", category, release, from+1, slug)
 					}
 				}
 				clients[category] = append(clients[category], whole)
@@ -191,9 +186,9 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 func canonical(t *testing.T, document string) string {
 	t.Helper()
 	var value any
-	testkit.Check(t, json.Unmarshal([]byte(document), &value))
+	check.OK(t, json.Unmarshal([]byte(document), &value))
 	encoded, err := json.Marshal(value)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return string(encoded)
 }
 
@@ -221,7 +216,7 @@ func TestSyncTokens(t *testing.T) {
 			t.Helper()
 			tool := feedtest.Tool("plume", func(t *record.Tool) { t.Tier, t.Price = 1, fmt.Sprintf("%d €/mois", day) })
 			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), publish.Options{})
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}
 		if got := get(handler, "/api/embeddings"); got.Body.String() != `{"data":[],"next_sync":null}` {
 			t.Errorf("before the first release: got %d %s, want nothing", got.Code, got.Body)
@@ -248,21 +243,21 @@ func TestSyncTokens(t *testing.T) {
 		future.read(t, serving(t, other), "/api/embeddings", nil)
 
 		decoded, err := base64.RawURLEncoding.DecodeString(first)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		decoded[len(decoded)-3]++
-		check := func(query string, status int, wants ...string) {
+		verify := func(query string, status int, wants ...string) {
 			t.Helper()
 			got := get(handler, "/api/embeddings?"+query)
 			if missing := slices.IndexFunc(wants, func(want string) bool { return !strings.Contains(got.Body.String(), want) }); got.Code != status || missing >= 0 {
 				t.Errorf("%s: got %d %s, want %d with %q", query, got.Code, got.Body, status, wants)
 			}
 		}
-		check("sync="+first, 200, `"data":[]`) // only a price changed
-		check("sync="+first+"&category=code", 400, "issued for all categories", "category=code")
-		check("sync="+ofCode, 400, "issued for category=code", "all categories")
-		check("sync="+first[:len(first)-4], 400, "complete and unchanged")
-		check("sync="+base64.RawURLEncoding.EncodeToString(decoded), 400, "complete and unchanged")
-		check("sync=AAAA", 400, "complete and unchanged")
+		verify("sync="+first, 200, `"data":[]`) // only a price changed
+		verify("sync="+first+"&category=code", 400, "issued for all categories", "category=code")
+		verify("sync="+ofCode, 400, "issued for category=code", "all categories")
+		verify("sync="+first[:len(first)-4], 400, "complete and unchanged")
+		verify("sync="+base64.RawURLEncoding.EncodeToString(decoded), 400, "complete and unchanged")
+		verify("sync=AAAA", 400, "complete and unchanged")
 		for _, release := range []string{"0", "-1", "-9223372036854775808", "9223372036854775807"} { // with a valid checksum
 			text := release + " 1 "
 			sum := sha256.Sum256([]byte(text))
@@ -271,22 +266,22 @@ func TestSyncTokens(t *testing.T) {
 				t.Errorf("forged token of release %s: got %d %s, want 400 or 410", release, got.Code, got.Body)
 			}
 		}
-		check("sync="+strings.Repeat("A", 3000), 400, "sync")
-		check("sync="+elsewhere.token, 410, "release 1 of", "without sync")
-		check("sync="+future.token, 410, "release 3, which this catalog does not have", "without sync")
-		check("as_of=1&sync="+second, 400, "release 2", "Read the newest release")
-		check("as_of=1&sync="+first, 200, `"data":[]`, first)
-		check("limit=101", 400, "limit", "100")
-		check("limit=100", 200)
-		check("limit=1", 200)
-		check("limit=0", 400, "limit")
-		check("category=", 400, "category must not be empty")
-		check("format=csv", 200) // this path has no such parameter
+		verify("sync="+strings.Repeat("A", 3000), 400, "sync")
+		verify("sync="+elsewhere.token, 410, "release 1 of", "without sync")
+		verify("sync="+future.token, 410, "release 3, which this catalog does not have", "without sync")
+		verify("as_of=1&sync="+second, 400, "release 2", "Read the newest release")
+		verify("as_of=1&sync="+first, 200, `"data":[]`, first)
+		verify("limit=101", 400, "limit", "100")
+		verify("limit=100", 200)
+		verify("limit=1", 200)
+		verify("limit=0", 400, "limit")
+		verify("category=", 400, "category must not be empty")
+		verify("format=csv", 200) // this path has no such parameter
 
 		publishDay(s, 3)
 		_, err = publish.Prune(t.Context(), s, 3)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		handler = serving(t, s)
-		check("sync="+first, 410, "release 1, which is no longer available. The oldest available release is 3.", "without sync")
+		verify("sync="+first, 410, "release 1, which is no longer available. The oldest available release is 3.", "without sync")
 	})
 }

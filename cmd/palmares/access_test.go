@@ -13,6 +13,7 @@ import (
 	"palmares/ent/apikey"
 	"palmares/ent/usage"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -36,9 +37,7 @@ func TestCountsSurviveRestarts(t *testing.T) {
 				s.Call(t, http.MethodGet, "/api/v1/stats", "")
 				last = s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key).Header.Get("X-RateLimit-Remaining")
 			}
-			if want := fmt.Sprint(990 - 10*round); last != want {
-				t.Errorf("round %d: got %s remaining, want %s", round, last, want)
-			}
+			check.Equal(t, last, fmt.Sprint(990-10*round), "round %d: remaining", round)
 			if end == syscall.SIGKILL {
 				db := testkit.Open(t, cfg)
 				wait.Until(t, "all counts are saved", func() bool {
@@ -65,9 +64,7 @@ func TestCountsSurviveRestarts(t *testing.T) {
 				granted++
 			}
 		}
-		if granted != 70 {
-			t.Errorf("got %d requests granted, want 70", granted)
-		}
+		check.Equal(t, granted, 70, "requests granted")
 	})
 }
 
@@ -120,9 +117,8 @@ func TestAccountCommands(t *testing.T) {
 			{0, "accounts show ana@example.com", "0 today (daily quota: unlimited)"},
 		} {
 			got := blackbox.Run(t, blackbox.Command(t, cfg, strings.Fields(c.args)...))
-			if got.Code != c.code || !strings.Contains(got.Out+got.Err, c.want) {
-				t.Errorf("%s: got exit code %d and %s%s, want %d and %q", c.args, got.Code, got.Out, got.Err, c.code, c.want)
-			}
+			check.Equal(t, got.Code, c.code, "%s: %s %s", c.args, got.Out, got.Err)
+			check.Contains(t, got.Out+got.Err, c.want, "%s: %s %s", c.args, got.Out, got.Err)
 		}
 		created := blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "create", "ana@example.com", "--name", "a name"))
 		if lines := strings.Split(created.Out, "\n"); len(lines) != 2 || len(lines[0]) != 54 {
@@ -154,22 +150,14 @@ func TestMetricsWithRedisUnavailable(t *testing.T) {
 		body, _ := io.ReadAll(got.Body)
 		return string(body)
 	}
-	if !strings.Contains(read(), "palmares_quota_redis_failures_total 0") {
-		t.Errorf("got %s, want palmares_quota_redis_failures_total 0", read())
-	}
+	check.Contains(t, read(), "palmares_quota_redis_failures_total 0")
 	s.Call(t, http.MethodGet, "/api/v1/stats", "")
-	if !strings.Contains(read(), "palmares_quota_duration_seconds_count 1") {
-		t.Errorf("got %s, want palmares_quota_duration_seconds_count 1", read())
-	}
+	check.Contains(t, read(), "palmares_quota_duration_seconds_count 1")
 	redis.Stop()
-	if got := s.Call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
-		t.Errorf("got %d, want 200", got.StatusCode)
-	}
+	check.Equal(t, s.Call(t, http.MethodGet, "/api/v1/stats", "").StatusCode, 200)
 	wait.Until(t, "the metrics show that Redis is unavailable", func() bool {
 		text := read()
 		return strings.Contains(text, "palmares_quota_redis_failures_total 1") && strings.Contains(text, "palmares_quota_fallback 1")
 	})
-	if got := s.Call(t, http.MethodGet, "/metrics", ""); got.StatusCode != 404 {
-		t.Errorf("/metrics on the public listener: got %d, want 404", got.StatusCode)
-	}
+	check.Equal(t, s.Call(t, http.MethodGet, "/metrics", "").StatusCode, 404, "/metrics on the public listener")
 }

@@ -18,6 +18,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -52,17 +53,13 @@ func TestDiffCommand(t *testing.T) {
 		if r := blackbox.Run(t, blackbox.Command(t, cfg, "diff", file)); r.Code != 1 || !strings.Contains(r.Err, "are pending: run palmares migrate up") || r.Out != "" {
 			t.Errorf("pending migrations: got exit code %d and %q, want 1 and what to do", r.Code, r.Err)
 		}
-		if after := status(); after != before {
-			t.Errorf("pending migrations: got %s afterwards, want them still pending", after)
-		}
+		check.Equal(t, status(), before, "pending migrations: afterwards")
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file))
 		r := blackbox.MustRun(t, blackbox.Command(t, cfg, "diff", later))
 		if !strings.Contains(r.Out, "compared with release 1 (2026-11-10):") || !strings.Contains(r.Out, scores) || r.Err != "" {
 			t.Errorf("got %s%s, want the score", r.Out, r.Err)
 		}
-		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")); r.Out != string(demo.Catalog()) {
-			t.Error("got another catalog after the diff, want it unchanged")
-		}
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, string(demo.Catalog()), "another catalog after the diff")
 		small := blackbox.WriteFile(t, "small.ndjson", feedtest.Catalog("2026-11-10", feedtest.Tool("seul")))
 		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "diff", small)); !strings.Contains(r.Out, "would refuse this feed**: the feed would remove or retire 48 of 48 active tools") || !strings.Contains(r.Out, "### Removed tools (58)") {
 			t.Errorf("implausible feed: got %s, want the refusal and the diff", r.Out)
@@ -75,9 +72,8 @@ func TestDiffCommand(t *testing.T) {
 	temporary := t.TempDir()
 	cmd.Env = append(cmd.Env, "TMPDIR="+temporary)
 	r := blackbox.MustRun(t, cmd)
-	if !strings.Contains(r.Out, "compared with "+file+" (2026-11-10):") || !strings.Contains(r.Out, scores) {
-		t.Errorf("two feeds: got %s, want the score", r.Out)
-	}
+	check.Contains(t, r.Out, "compared with "+file+" (2026-11-10):", "two feeds: want the score")
+	check.Contains(t, r.Out, scores, "two feeds: want the score")
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("got temporary files %v, want none", left)
 	}
@@ -103,13 +99,11 @@ func checkDiffJSON(t *testing.T, out string) {
 		Prices    []any                     `json:"price_changes"`
 		Events    map[string]int            `json:"events"`
 	}
-	testkit.Check(t, json.Unmarshal([]byte(out), &diff))
+	check.OK(t, json.Unmarshal([]byte(out), &diff))
 	got := fmt.Sprint(diff.UpdatedAt, diff.Release, diff.Base, diff.Summary["tools"], diff.Tools, diff.Others != nil, diff.Scores, diff.Prices != nil, diff.Events)
 	const want = "2026-11-112 map[release:1 updated_at:2026-11-10] {0 1 57 0 0} [map[change:updated fields:[score] name:Atelier Nova slug:atelier-nova type:tool]] true " +
 		"[map[new:8.1 old:8.6 percent:-5.81 slug:atelier-nova]] true map[catalog.published:1 embeddings.changed:1 tool.updated:1]"
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	check.Equal(t, got, want)
 }
 
 func TestLintCommand(t *testing.T) {
@@ -200,9 +194,7 @@ func TestLintShowsErrorsFirst(t *testing.T) {
 		t.Errorf("got exit code %d, %s%s, want the error and 99 warnings", r.Code, r.Out, r.Err)
 	}
 	r = blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, "lint", file, "--format", "json"))
-	if strings.Count(r.Out, `"rule": `) != 151 {
-		t.Errorf("json: got %d findings, want 151", strings.Count(r.Out, `"rule": `))
-	}
+	check.Equal(t, strings.Count(r.Out, `"rule": `), 151, "json: findings")
 }
 
 // demoFolder returns a copy of the demo catalog's folder, with some texts replaced: the
@@ -210,16 +202,16 @@ func TestLintShowsErrorsFirst(t *testing.T) {
 func demoFolder(t *testing.T, edits ...[]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "catalog")
-	testkit.Check(t, os.CopyFS(dir, os.DirFS("../../internal/catalog/feed/demo/catalog")))
+	check.OK(t, os.CopyFS(dir, os.DirFS("../../internal/catalog/feed/demo/catalog")))
 	for _, edit := range edits {
 		name := filepath.Join(dir, edit[0])
 		data, err := os.ReadFile(name)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		text := strings.NewReplacer(edit[1:]...).Replace(string(data))
 		if text == string(data) {
 			t.Fatalf("%s: got no change, want %q", edit[0], edit[1:])
 		}
-		testkit.Check(t, os.WriteFile(name, []byte(text), 0o644))
+		check.OK(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	return dir
 }
@@ -246,9 +238,7 @@ func TestLintFolder(t *testing.T) {
 		"tools/plume.md:3:9: domain: \"www.atelier-nova.example\" is also the domain of tool \"atelier-nova\"; keep one of the records [duplicate-domain]\n",
 		"tools/tricot-404.md:2:1: a reason is required; write ",
 	} {
-		if !strings.Contains(r.Out, want) {
-			t.Errorf("got\n%s\nwant %s", r.Out, want)
-		}
+		check.Contains(t, r.Out, want)
 	}
 	if r.Code != 1 || strings.Contains(r.Out, "brouillon-zero") || r.Err != "palmares: 4 errors, 2 warnings\n" {
 		t.Errorf("got exit code %d and\n%s%s\nwant 1, 4 errors and 2 warnings", r.Code, r.Out, r.Err)
@@ -273,9 +263,7 @@ func TestDiffOfFolders(t *testing.T) {
 	t.Parallel()
 	base, changed := demoFolder(t), demoFolder(t, []string{"tools/plume.md", "score: 8.1", "score: 8.3"})
 	r := blackbox.MustRun(t, blackbox.Command(t, store.Config{DataDir: "data"}, "diff", changed, "--against", base))
-	if !strings.Contains(r.Out, "\n| plume | 8.1 | 8.3 | +2.5% |\n") {
-		t.Errorf("got %s, want the score", r.Out)
-	}
+	check.Contains(t, r.Out, "\n| plume | 8.1 | 8.3 | +2.5% |\n", "want the score")
 }
 
 // TestLintOf10000Files counts CPU time, which other processes do not extend.
@@ -284,12 +272,12 @@ func TestLintOf10000Files(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "catalog")
 	var lines bytes.Buffer
-	testkit.Check(t, synth.Write(t.Context(), &lines, synth.Options{Tools: 8000, Seed: 1}))
+	check.OK(t, synth.Write(t.Context(), &lines, synth.Options{Tools: 8000, Seed: 1}))
 	files, err := folder.NewWriter(dir, record.Header{Format: record.FormatVersion, UpdatedAt: "2026-11-10"})
-	testkit.Check(t, err)
-	_, err = feed.Read(t.Context(), feed.NewLines(bytes.NewReader(lines.Bytes())), func(_ int, rec record.Record) { testkit.Check(t, files.Write(rec)) })
-	testkit.Check(t, err)
-	testkit.Check(t, files.Close(nil))
+	check.OK(t, err)
+	_, err = feed.Read(t.Context(), feed.NewLines(bytes.NewReader(lines.Bytes())), func(_ int, rec record.Record) { check.OK(t, files.Write(rec)) })
+	check.OK(t, err)
+	check.OK(t, files.Close(nil))
 	if names, err := filepath.Glob(filepath.Join(dir, "*", "*.md")); err != nil || len(names) < 10_000 {
 		t.Fatalf("got %d files, want at least 10,000", len(names))
 	}

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -84,8 +85,8 @@ func parseSettings(t *testing.T, args ...string) (*settings, []*kong.Flag) {
 	var s settings
 	parser := kong.Must(&s, enums)
 	_, err := parser.Parse(args)
-	testkit.Check(t, err)
-	testkit.Check(t, s.check(parser.Model.Flags))
+	check.OK(t, err)
+	check.OK(t, s.check(parser.Model.Flags))
 	return &s, parser.Model.Flags
 }
 
@@ -121,9 +122,7 @@ func TestUnknownVariables(t *testing.T) {
 	for _, name := range slices.Concat(want, others, known) {
 		environment = append(environment, name+"=x")
 	}
-	if got := unknownVariables(slices.Concat(known, []string{"STRIPE_PRICE"}), environment); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	check.Slices(t, unknownVariables(slices.Concat(known, []string{"STRIPE_PRICE"}), environment), want)
 	cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "serve", "--listen", notHere)
 	cmd.Env = append(cmd.Env, "DATABSE_URL=x", "PALMARES_PORT=x", "STRIPE_PRICE=")
 	const warning = `"level":"WARN","msg":"unknown environment variables","names":["DATABSE_URL"]`
@@ -138,7 +137,7 @@ func TestInvalidServerSettings(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "facts.yml")
-	testkit.Check(t, os.WriteFile(file, []byte("publisher-nam: Ana"), 0o600))
+	check.OK(t, os.WriteFile(file, []byte("publisher-nam: Ana"), 0o600))
 	cases := map[string]string{
 		"DATABASE_READ_URL=postgres://u:s3cret@h/db": "DATABASE_READ_URL: no longer supported; remove it, and add servers to scale reads: they hold the catalog in memory",
 		"STRIPE_PRICE=price_1":                       "STRIPE_PRICE: no longer supported; remove it: the price is the one that palmares billing setup creates",
@@ -205,26 +204,16 @@ func TestAllLogLinesAreJSON(t *testing.T) {
 func TestDatabaseIsPrivate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Mkdir(dir, 0o755))
 	mode := func() os.FileMode {
 		blackbox.MustRun(t, blackbox.Command(t, store.Config{DataDir: dir}, "migrate", "up"))
 		info, err := os.Stat(filepath.Join(dir, "palmares.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return info.Mode().Perm()
 	}
-	if got := mode(); got != 0o600 {
-		t.Errorf("new database: got mode %o, want 600", got)
-	}
-	if err := os.Chmod(filepath.Join(dir, "palmares.db"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if got := mode(); got != 0o640 {
-		t.Errorf("existing database: got mode %o, want 640", got)
-	}
+	check.Equal(t, mode(), 0o600, "new database: mode")
+	check.OK(t, os.Chmod(filepath.Join(dir, "palmares.db"), 0o640))
+	check.Equal(t, mode(), 0o640, "existing database: mode")
 }
 
 func TestInvalidCommandLines(t *testing.T) {
@@ -242,9 +231,8 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	for args, hasSettings := range map[string]bool{"--help": true, "serve --help": true, "import --help": false, "webhooks --help": false, "keys create --help": false} {
 		r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, strings.Fields(args)...))
-		if r.Code != 0 || strings.Contains(r.Out, "PALMARES_LISTEN") != hasSettings {
-			t.Errorf("%s: got exit code %d and %s, want 0 and settings: %v", args, r.Code, r.Out, hasSettings)
-		}
+		check.Equal(t, r.Code, 0, "%s: %s", args, r.Out)
+		check.Equal(t, strings.Contains(r.Out, "PALMARES_LISTEN"), hasSettings, "%s: %s", args, r.Out)
 	}
 }
 
@@ -267,20 +255,15 @@ func TestImportAndExport(t *testing.T) {
 	file := blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		dry := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--dry-run", file))
-		if want := strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was imported)", 1); dry.Out != want {
-			t.Errorf("dry run: got\n%s\nwant\n%s", dry.Out, want)
-		}
+		check.Equal(t, dry.Out, strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was imported)", 1), "dry run")
 		if r := blackbox.Run(t, blackbox.Command(t, cfg, "export")); r.Code != 1 || r.Err != "palmares: the catalog is empty: nothing has been imported yet\n" {
 			t.Errorf("export of an empty catalog: got exit code %d and %q, want 1", r.Code, r.Err)
 		}
 
 		first := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file))
-		if first.Out != report || first.Err != "checking\nwriting tools\nwriting comparisons\n" {
-			t.Errorf("first import: got\n%s%s\nwant\n%s", first.Out, first.Err, report)
-		}
-		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")); r.Out != string(demo.Catalog()) {
-			t.Errorf("got an export of %d bytes, want the imported %d", len(r.Out), len(demo.Catalog()))
-		}
+		check.Equal(t, first.Out, report, "first import")
+		check.Equal(t, first.Err, "checking\nwriting tools\nwriting comparisons\n", "first import")
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, string(demo.Catalog()))
 		out := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "export", out))
 		again := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", out))
@@ -303,18 +286,14 @@ func TestFolders(t *testing.T) {
 			t.Errorf("export into a folder with files: got exit code %d and %q, want 1", r.Code, r.Err)
 		}
 		testkit.EachNew(t, func(t *testing.T, empty store.Config) {
-			if r := blackbox.MustRun(t, blackbox.Command(t, empty, "import", dir)); !strings.Contains(r.Out, "release: 1, of 2026-11-10") {
-				t.Errorf("got\n%s\nwant release 1", r.Out)
-			}
-			if r := blackbox.MustRun(t, blackbox.Command(t, empty, "export")); r.Out != string(demo.Catalog()) {
-				t.Errorf("got an export of %d bytes, want the same %d", len(r.Out), len(demo.Catalog()))
-			}
+			check.Contains(t, blackbox.MustRun(t, blackbox.Command(t, empty, "import", dir)).Out, "release: 1, of 2026-11-10", "want release 1")
+			check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, empty, "export")).Out, string(demo.Catalog()))
 			tool := filepath.Join(dir, "tools", "plume.md")
 			text, err := os.ReadFile(tool)
-			testkit.Check(t, err)
-			testkit.Check(t, os.WriteFile(tool, bytes.Replace(text, []byte("score: 8.1"), []byte("score: 81"), 1), 0o644))
+			check.OK(t, err)
+			check.OK(t, os.WriteFile(tool, bytes.Replace(text, []byte("score: 8.1"), []byte("score: 81"), 1), 0o644))
 			r := blackbox.Run(t, blackbox.Command(t, empty, "import", dir))
-			testkit.Check(t, os.WriteFile(tool, text, 0o644))
+			check.OK(t, os.WriteFile(tool, text, 0o644))
 			if want := "checking\ntools/plume.md:8:8: score: must be at most 10 (got 81)\npalmares: nothing was changed: the feed is invalid\n"; r.Code != 1 || r.Err != want {
 				t.Errorf("import of an invalid folder: got exit code %d and\n%s\nwant 1 and\n%s", r.Code, r.Err, want)
 			}
@@ -332,9 +311,7 @@ func TestImportFromPipe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd := blackbox.Command(t, testkit.SQLite(t), "import", "-")
 			cmd.Stdin = io.MultiReader(bytes.NewReader(data)) // a pipe instead of a file
-			if r := blackbox.MustRun(t, cmd); !strings.Contains(r.Out, "release: 1, of 2026-11-10") {
-				t.Errorf("got %s, want release 1", r.Out)
-			}
+			check.Contains(t, blackbox.MustRun(t, cmd).Out, "release: 1, of 2026-11-10", "want release 1")
 		})
 	}
 }
@@ -364,9 +341,8 @@ func TestImportThatRemovesTooMuch(t *testing.T) {
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())))
 	other := blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
 	r := blackbox.Run(t, blackbox.Command(t, cfg, "import", other))
-	if r.Code != 1 || !strings.Contains(r.Err, "palmares: nothing was changed: the feed would remove or retire 48 of 48 active tools, more than a fifth; use --force to import it anyway") {
-		t.Errorf("got exit code %d and %q, want 1 and a hint to use --force", r.Code, r.Err)
-	}
+	check.Equal(t, r.Code, 1)
+	check.Contains(t, r.Err, "palmares: nothing was changed: the feed would remove or retire 48 of 48 active tools, more than a fifth; use --force to import it anyway")
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", other))
 }
 
@@ -374,14 +350,10 @@ func TestGenerate(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	generated := blackbox.MustRun(t, blackbox.Command(t, cfg, "generate", "--tools", "300", "--seed", "9"))
-	if again := blackbox.MustRun(t, blackbox.Command(t, cfg, "generate", "--tools", "300", "--seed", "9")); again.Out != generated.Out {
-		t.Error("same seed: got another feed, want the same")
-	}
+	check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "generate", "--tools", "300", "--seed", "9")).Out, generated.Out, "same seed: another feed")
 	file := filepath.Join(t.TempDir(), "feed.gz")
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "generate", "--tools", "300", "--seed", "9", file))
-	if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file)); !strings.Contains(r.Out, "tools      300") {
-		t.Errorf("got %s, want 300 tools", r.Out)
-	}
+	check.Contains(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file)).Out, "tools      300")
 }
 
 func TestMigrateCommands(t *testing.T) {
@@ -399,9 +371,7 @@ func TestMigrateCommands(t *testing.T) {
 		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up")).Out; !strings.HasPrefix(got, "applied 0026 baseline\n") {
 			t.Errorf("up: got %s, want all applied", got)
 		}
-		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up")).Out; got != "no pending migrations\n" {
-			t.Errorf("up again: got %s, want no pending migrations", got)
-		}
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up")).Out, "no pending migrations\n", "up again: want no pending migrations")
 		if got := status(); !strings.HasPrefix(got, "0026 baseline applied 20") || strings.Contains(got, "pending") {
 			t.Errorf("after: got %s, want all applied", got)
 		}
@@ -412,9 +382,7 @@ func TestMigrateCommands(t *testing.T) {
 func TestFailedExportKeepsOldFile(t *testing.T) {
 	t.Parallel()
 	file := blackbox.WriteFile(t, "catalog.ndjson", []byte("old"))
-	if r := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "export", file)); r.Code != 1 {
-		t.Fatalf("got exit code %d, want 1", r.Code)
-	}
+	check.Must(t, blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "export", file)).Code, 1, "exit code")
 	if data, _ := os.ReadFile(file); string(data) != "old" {
 		t.Errorf("got %q, want old", data)
 	}

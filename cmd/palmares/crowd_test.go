@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -59,9 +60,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 		if err == nil {
 			_, err = io.Copy(io.Discard, response.Body)
 		}
-		if err != nil {
-			t.Errorf("idle client: got %v, want a response", err)
-		}
+		check.Equal(t, err, nil, "idle client")
 	})
 	idle := residentMemory(t, s)
 
@@ -131,9 +130,7 @@ func sendOtherRequests(t *testing.T, s *blackbox.Server) time.Duration {
 					t.Errorf("other client: got %v, want a response", err)
 					return
 				}
-				if response.StatusCode != http.StatusOK {
-					t.Errorf("other client: got %d, want 200", response.StatusCode)
-				}
+				check.Equal(t, response.StatusCode, http.StatusOK, "other client")
 				_, _ = io.Copy(io.Discard, response.Body)
 				response.Body.Close()
 			}
@@ -151,7 +148,7 @@ func waitUntilBlocked(t *testing.T, s *blackbox.Server, metricsAddress string) {
 		text, _ := scrape(t, metricsAddress)
 		for _, line := range regexp.MustCompile(`(?m)^palmares_requests_total\{.*route="/api/v1/openapi.json".*\} (\d+)$`).FindAllStringSubmatch(text, -1) {
 			count, err := strconv.Atoi(line[1])
-			testkit.Check(t, err)
+			check.OK(t, err)
 			n += count
 		}
 		return n
@@ -176,9 +173,7 @@ func cpuTime(t *testing.T, s *blackbox.Server) time.Duration {
 	ticks := 0
 	for _, field := range fields[11:13] {
 		n, err := strconv.Atoi(field)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
@@ -236,9 +231,7 @@ func (c *conns) close() {
 func raiseFileLimit(t *testing.T, wanted int) int {
 	t.Helper()
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	before := limit
 	if limit.Cur < uint64(wanted) {
 		limit.Cur = min(limit.Max, uint64(wanted))
@@ -259,8 +252,6 @@ func residentMemory(t *testing.T, s *blackbox.Server) int64 {
 		testkit.SkipUnsupported(t, "memory usage is not available on this system")
 	}
 	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return pages * int64(os.Getpagesize())
 }

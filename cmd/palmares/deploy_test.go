@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -27,9 +28,7 @@ import (
 func deployFile(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(data)
 }
 
@@ -42,9 +41,7 @@ func documents(t *testing.T, name string) (all []map[string]any) {
 		if errors.Is(err, io.EOF) {
 			return all
 		}
-		if err != nil {
-			t.Fatalf("%s: got %v, want valid YAML", name, err)
-		}
+		check.OK(t, err, name)
 		all = append(all, document)
 	}
 }
@@ -80,9 +77,7 @@ func keysOf(value any) (keys []string) {
 func knownSettings(t *testing.T) []string {
 	t.Helper()
 	parser, err := kong.New(&commandLine{}, kong.Name("palmares"), enums)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	names := settingNames(parser.Model.Flags)
 	if len(names) < 20 || len(names) > 25 || !slices.Contains(names, "DATABASE_URL") {
 		t.Fatalf("got %d settings, want 20 to 25: %v", len(names), names)
@@ -123,7 +118,7 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 		"kubernetes/config.yaml": at(documents(t, "kubernetes/config.yaml")[1], "data", "facts.yml"),
 	} {
 		folder := t.TempDir()
-		testkit.Check(t, os.WriteFile(filepath.Join(folder, "facts.yml"), []byte(text.(string)), 0o600))
+		check.OK(t, os.WriteFile(filepath.Join(folder, "facts.yml"), []byte(text.(string)), 0o600))
 		if facts, err := info.ReadFacts(folder); err != nil || len(facts.Missing()) > 0 {
 			t.Errorf("%s: got %v without %v, want all facts", file, err, facts.Missing())
 		}
@@ -142,18 +137,14 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, err, nil)
 }
 
 func parseDuration(t *testing.T, what string, value any) time.Duration {
 	t.Helper()
 	text, _ := value.(string)
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatalf("%s: got %v, want a duration", what, err)
-	}
+	check.OK(t, err, what)
 	return d
 }
 
@@ -180,9 +171,7 @@ func TestComposeFile(t *testing.T) {
 			if got := at(service, "healthcheck", "test", 2); got != "health" {
 				t.Errorf("%s: got healthcheck %v, want health", name, got)
 			}
-			if !strings.Contains(deployFile(t, "nginx.conf"), "server "+name+":8080 ") {
-				t.Errorf("%s: got no upstream in nginx.conf, want one", name)
-			}
+			check.Contains(t, deployFile(t, "nginx.conf"), "server "+name+":8080 ", "%s: upstream in nginx.conf", name)
 		}
 		volumes, _ := at(service, "volumes").([]any)
 		for _, volume := range volumes {
@@ -192,9 +181,7 @@ func TestComposeFile(t *testing.T) {
 			}
 		}
 	}
-	if replicas != 3 {
-		t.Errorf("got %d servers, want 3", replicas)
-	}
+	check.Equal(t, replicas, 3, "servers")
 	if proxy, trusted := at(file, "services", "nginx", "networks", "inside", "ipv4_address"), at(file, "x-environment", "TRUSTED_PROXIES"); proxy == nil || proxy != trusted {
 		t.Errorf("got TRUSTED_PROXIES %v, want the address of nginx, %v", trusted, proxy)
 	}
@@ -213,9 +200,7 @@ func TestComposeFile(t *testing.T) {
 			t.Errorf("got %s in .env.example, want variables of compose.yml and settings", name)
 		}
 	}
-	if set := regexp.MustCompile(`(?m)^\w*(PASSWORD|SECRET|KEY)\w*=.+`).FindString(deployFile(t, ".env.example")); set != "" {
-		t.Errorf("got %s in .env.example, want no value for a secret", set)
-	}
+	check.Equal(t, regexp.MustCompile(`(?m)^\w*(PASSWORD|SECRET|KEY)\w*=.+`).FindString(deployFile(t, ".env.example")), "", "in .env.example")
 }
 
 func TestKubernetesFiles(t *testing.T) {
@@ -266,11 +251,9 @@ func TestKubernetesFiles(t *testing.T) {
 func TestWorkflow(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	workflow := documents(t, "../.github/workflows/palmares.yml")[0]
-	if got := keysOf(at(workflow, "on")); !slices.Equal(got, []string{"pull_request", "push", "schedule"}) {
-		t.Errorf("got events %v, want pull requests, pushes and a schedule", got)
-	}
+	check.Slices(t, keysOf(at(workflow, "on")), []string{"pull_request", "push", "schedule"}, "events")
 	targets := map[string]string{}
 	for _, job := range keysOf(at(workflow, "jobs")) {
 		steps, _ := at(workflow, "jobs", job, "steps").([]any)
@@ -291,9 +274,7 @@ func TestWorkflow(t *testing.T) {
 		}
 	}
 	for target, job := range map[string]string{"test": "test", "lint": "test", "audit": "audit", "release": "release"} {
-		if targets[target] != job {
-			t.Errorf("make %s: got job %q, want %s", target, targets[target], job)
-		}
+		check.Equal(t, targets[target], job, "make %s: job", target)
 	}
 }
 
@@ -312,9 +293,7 @@ func TestSystemdUnit(t *testing.T) {
 	for _, name := range []string{"palmares.service", "editorial/palmares-editorial.service", "editorial/palmares-editorial.timer"} {
 		file := filepath.Join(dir, filepath.Base(name))
 		installed := regexp.MustCompile(`/usr/local/bin/[a-z-]+`).ReplaceAllString(deployFile(t, name), os.Args[0])
-		if err := os.WriteFile(file, []byte(installed), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(file, []byte(installed), 0o644))
 		verify := exec.Command(analyze, "verify", "--man=no", file)
 		verify.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":") // the timer starts the service
 		if out, err := verify.CombinedOutput(); err != nil || bytes.Contains(out, []byte(filepath.Base(name)+":")) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"palmares/internal/account/billing"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -27,9 +28,7 @@ func startSilent(t *testing.T) string { return startGreeting(t, "") }
 func startGreeting(t *testing.T, line string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
@@ -65,9 +64,7 @@ func startEncryptedSMTP(t *testing.T) (address, trust string) {
 func startFakeStripe(t *testing.T, status int) string {
 	t.Helper()
 	stripe := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			t.Errorf("got %s %s, want only GET", r.Method, r.URL.Path)
-		}
+		check.Equal(t, r.Method, http.MethodGet, r.URL.Path)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		if status != http.StatusOK {
@@ -97,17 +94,11 @@ func startFakeStripe(t *testing.T, status int) string {
 func startWithPasswords(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "palmares-hba-") // readable by the user of the PostgreSQL server
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	file := filepath.Join(dir, "pg_hba.conf")
-	if err := os.WriteFile(file, []byte("host all palmares 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte("host all palmares 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"), 0o644))
+	check.OK(t, os.Chmod(dir, 0o755))
 	cluster := testkit.StartCluster(t, "fsync=off", "hba_file="+file)
 	execute(t, cluster.URL, `CREATE ROLE guest LOGIN PASSWORD 'right'`)
 	return strings.Replace(cluster.URL, "palmares@", "guest:s3cret@", 1)
@@ -116,9 +107,7 @@ func startWithPasswords(t *testing.T) string {
 func execute(t *testing.T, address, statement string) {
 	t.Helper()
 	db, err := sql.Open("postgres", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer db.Close()
 	if _, err := db.Exec(statement); err != nil {
 		t.Fatal(err)
@@ -128,9 +117,7 @@ func execute(t *testing.T, address, statement string) {
 func databaseURL(t *testing.T, cluster, name string) string {
 	t.Helper()
 	u, err := url.Parse(cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	u.Path = "/" + name
 	return u.String()
 }
@@ -139,13 +126,9 @@ func databaseURL(t *testing.T, cluster, name string) string {
 func sendRedis(t *testing.T, address string, commands ...string) {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	conn, err := net.Dial("tcp", u.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer conn.Close()
 	for _, command := range commands {
 		fmt.Fprintf(conn, "%s\r\n", command)

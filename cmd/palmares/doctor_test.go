@@ -14,6 +14,7 @@ import (
 
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -41,24 +42,22 @@ func examine(t *testing.T, cfg store.Config, given ...string) examined {
 	e := examined{blackbox.Run(t, cmd), map[string]string{}, map[string]string{}}
 	for line := range strings.Lines(e.Out) {
 		state, rest, _ := strings.Cut(line, "  ")
-		check, text, found := strings.Cut(strings.TrimSpace(rest), "  ")
+		name, text, found := strings.Cut(strings.TrimSpace(rest), "  ")
 		if !found {
 			t.Fatalf("got line %q, want three columns", line)
 		}
-		e.states[check], e.lines[check] = state, strings.TrimSpace(text)
+		e.states[name], e.lines[name] = state, strings.TrimSpace(text)
 	}
 	want := 0
-	for check, state := range e.states {
+	for name, state := range e.states {
 		if state == "wrong" {
 			want = 1
 		}
-		if state != "ok" && strings.Count(e.lines[check], ".") < 2 {
-			t.Errorf("%s: got %s, want advice after the finding", check, e.lines[check])
+		if state != "ok" && strings.Count(e.lines[name], ".") < 2 {
+			t.Errorf("%s: got %s, want advice after the finding", name, e.lines[name])
 		}
 	}
-	if e.Code != want {
-		t.Errorf("got exit code %d, want %d:\n%s%s", e.Code, want, e.Out, e.Err)
-	}
+	check.Equal(t, e.Code, want, "exit code")
 	for _, leak := range []string{"s3cret", "dial tcp", "pq:", "EOF", "connection refused", "i/o timeout", "context"} {
 		if strings.Contains(e.Out+e.Err, leak) {
 			t.Errorf("got %q in the output, want no secrets or internal errors:\n%s%s", leak, e.Out, e.Err)
@@ -68,11 +67,10 @@ func examine(t *testing.T, cfg store.Config, given ...string) examined {
 }
 
 // want checks the state and the message of one check.
-func (e examined) want(t *testing.T, check, state, text string) {
+func (e examined) want(t *testing.T, name, state, text string) {
 	t.Helper()
-	if e.states[check] != state || !strings.Contains(e.lines[check], text) {
-		t.Errorf("%s: got %s %q, want %s %q\n%s", check, e.states[check], e.lines[check], state, text, e.Out)
-	}
+	check.Equal(t, e.states[name], state, name)
+	check.Contains(t, e.lines[name], text, name)
 }
 
 // importDemo imports the demo catalog.
@@ -107,12 +105,11 @@ func testDoctorWithoutProblems(t *testing.T, cfg store.Config, redis string) {
 	if redis != "" {
 		want = append(want, "redis memory", "redis clock")
 	}
-	for _, check := range want {
-		e.want(t, check, "ok", "")
+	for _, name := range want {
+		e.want(t, name, "ok", "")
 	}
-	if len(e.states) != len(want) || e.Err != "" {
-		t.Errorf("got %d checks, want %d:\n%s%s", len(e.states), len(want), e.Out, e.Err)
-	}
+	check.Equal(t, len(e.states), len(want))
+	check.Equal(t, e.Err, "")
 	e.want(t, "catalog", "ok", "release 1 (feed date 2026-11-10), imported just now")
 	e.want(t, "mail", "ok", "an encrypted connection and the password")
 }
@@ -131,9 +128,9 @@ func TestDoctorJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(r.Out), &output); err != nil || r.Code != code || output.State != "wrong" || strings.Contains(r.Out, "s3cret") {
 			t.Fatalf("got exit code %d and %v, want %d and state wrong:\n%s", r.Code, err, code, r.Out)
 		}
-		for _, check := range output.Checks {
-			if check.Check == "redis" && (check.State != "wrong" || check.Advice == "" || (check.Cause != "") != strings.Contains(args, "verbose")) {
-				t.Errorf("%s: got %+v, want wrong with advice, and a cause only if verbose", args, check)
+		for _, name := range output.Checks {
+			if name.Check == "redis" && (name.State != "wrong" || name.Advice == "" || (name.Cause != "") != strings.Contains(args, "verbose")) {
+				t.Errorf("%s: got %+v, want wrong with advice, and a cause only if verbose", args, name)
 			}
 		}
 	}
@@ -205,14 +202,12 @@ func TestDoctorOnFolders(t *testing.T) {
 	t.Run("read-only", func(t *testing.T) {
 		dir := testkit.SmallDisk(t, 32<<20)
 		importDemo(t, store.Config{DataDir: dir})
-		testkit.Check(t, exec.Command("mount", "-o", "remount,ro", dir).Run())
+		check.OK(t, exec.Command("mount", "-o", "remount,ro", dir).Run())
 		examine(t, store.Config{DataDir: dir}).want(t, "data folder", "wrong", "is mounted read-only. Mount it read-write")
 	})
 	t.Run("not a database", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := os.WriteFile(store.File(dir), []byte(strings.Repeat("not a database. ", 500)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(store.File(dir), []byte(strings.Repeat("not a database. ", 500)), 0o600))
 		examine(t, store.Config{DataDir: dir}).want(t, "database", "wrong", "damaged")
 	})
 	// A server must be restarted after its database file was replaced.
@@ -230,9 +225,7 @@ func TestDoctorOnFolders(t *testing.T) {
 		}
 		other := testkit.SQLite(t)
 		importDemo(t, other)
-		if err := os.Rename(store.File(other.DataDir), store.File(cfg.DataDir)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.Rename(store.File(other.DataDir), store.File(cfg.DataDir)))
 		e := examine(t, cfg, "PALMARES_LISTEN="+s.Address)
 		e.want(t, "server", "wrong", "the database file was moved or replaced: restart the server.")
 		if r := blackbox.Run(t, blackbox.Command(t, cfg, "health", "--listen", s.Address)); r.Code != 1 || !strings.Contains(r.Err, "moved or replaced") {
@@ -294,46 +287,46 @@ func TestDoctorOnMail(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
-	check := func(address, state, text string, env ...string) {
+	examine := func(address, state, text string, env ...string) {
 		t.Helper()
 		examine(t, cfg, append(env, "SMTP_URL="+address)...).want(t, "mail", state, text)
 	}
 	plain := testkit.StartSMTP(t)
-	check(plain.URL, "ok", "accepts unencrypted connections")
-	check(strings.Replace(plain.URL, "smtp://", "smtp://mailer:s3cret@", 1), "warning", "the password is not sent")
+	examine(plain.URL, "ok", "accepts unencrypted connections")
+	examine(strings.Replace(plain.URL, "smtp://", "smtp://mailer:s3cret@", 1), "warning", "the password is not sent")
 	// Other machines must offer encryption, and this address does not count as local.
-	check(strings.Replace(plain.URL, "127.0.0.1", "0.0.0.0", 1), "wrong", "does not support encryption")
-	check("smtp://"+testkit.FreeAddress(t), "wrong", "cannot be reached")
-	check("smtp://"+startGreeting(t, "554 go away"), "wrong", "rejected the connection")
-	check("smtp://"+startSilent(t), "wrong", "took too long")
+	examine(strings.Replace(plain.URL, "127.0.0.1", "0.0.0.0", 1), "wrong", "does not support encryption")
+	examine("smtp://"+testkit.FreeAddress(t), "wrong", "cannot be reached")
+	examine("smtp://"+startGreeting(t, "554 go away"), "wrong", "rejected the connection")
+	examine("smtp://"+startSilent(t), "wrong", "took too long")
 	encrypted, trust := startEncryptedSMTP(t)
-	check(encrypted, "wrong", "certificate of the mail server is not valid")
-	check(strings.Replace(encrypted, "s3cret", "s3creter", 1), "wrong", "rejected the user name or password", trust)
-	check("", "warning", "nobody can sign in", "PUBLIC_URL=https://palmares.example.invalid", "TRUSTED_PROXIES=127.0.0.1")
+	examine(encrypted, "wrong", "certificate of the mail server is not valid")
+	examine(strings.Replace(encrypted, "s3cret", "s3creter", 1), "wrong", "rejected the user name or password", trust)
+	examine("", "warning", "nobody can sign in", "PUBLIC_URL=https://palmares.example.invalid", "TRUSTED_PROXIES=127.0.0.1")
 }
 
 func TestDoctorOnStripe(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
-	check := func(base string, env ...string) examined {
+	examine := func(base string, env ...string) examined {
 		return examine(t, cfg, append([]string{"STRIPE_SECRET_KEY=sk_test_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "--stripe-api-base=" + base}, env...)...)
 	}
-	check(startFakeStripe(t, http.StatusUnauthorized)).want(t, "stripe", "wrong", "rejected the key")
-	check(startFakeStripe(t, http.StatusForbidden)).want(t, "stripe", "wrong", "no permission to read prices")
-	check("http://"+testkit.FreeAddress(t)).want(t, "stripe", "wrong", "does not respond")
-	check(startFakeStripe(t, http.StatusOK), "STRIPE_WEBHOOK_SECRET=").want(t, "stripe secret", "wrong", "the server does not start without it")
+	examine(startFakeStripe(t, http.StatusUnauthorized)).want(t, "stripe", "wrong", "rejected the key")
+	examine(startFakeStripe(t, http.StatusForbidden)).want(t, "stripe", "wrong", "no permission to read prices")
+	examine("http://"+testkit.FreeAddress(t)).want(t, "stripe", "wrong", "does not respond")
+	examine(startFakeStripe(t, http.StatusOK), "STRIPE_WEBHOOK_SECRET=").want(t, "stripe secret", "wrong", "the server does not start without it")
 	// Stripe's own mock has one price, in dollars.
 	mock := testkit.StartStripeMock(t)
-	check(mock).want(t, "price", "wrong", "differs from the advertised price, €99 per month plus VAT")
-	check(mockWith(t, mock, map[string]string{"GET /v1/billing_portal/configurations": emptyList})).want(t, "customer portal", "wrong", "cannot change their card, see invoices or cancel")
+	examine(mock).want(t, "price", "wrong", "differs from the advertised price, €99 per month plus VAT")
+	examine(mockWith(t, mock, map[string]string{"GET /v1/billing_portal/configurations": emptyList})).want(t, "customer portal", "wrong", "cannot change their card, see invoices or cancel")
 
 	public := []string{"PUBLIC_URL=https://palmares.example.invalid", "TRUSTED_PROXIES=127.0.0.1"}
-	e := check(startFakeStripe(t, http.StatusOK), public...)
+	e := examine(startFakeStripe(t, http.StatusOK), public...)
 	e.want(t, "stripe", "warning", "a test key: no payments")
 	e.want(t, "events", "ok", "all required events")
 	e.want(t, "public url", "warning", "PUBLIC_URL is unreachable")
-	check(mock, public...).want(t, "events", "warning", "sends no events to https://palmares.example.invalid/billing/stripe")
+	examine(mock, public...).want(t, "events", "warning", "sends no events to https://palmares.example.invalid/billing/stripe")
 }
 
 // publisherFacts are what the About page of every publisher needs.
@@ -365,9 +358,7 @@ func TestMissingFacts(t *testing.T) {
 	address := testkit.FreeAddress(t)
 	s := (*blackbox.Server)(testkit.StartAt(t, blackbox.Command(t, cfg, "serve", "--listen", address, "--public-url", "https://palmares.example.invalid"), address))
 	wait.Until(t, "the log has the warning", func() bool { return strings.Contains(s.Log.String(), "about page incomplete") })
-	if log := s.Log.String(); !strings.Contains(log, incomplete) {
-		t.Errorf("got %s, want %s", log, incomplete)
-	}
+	check.Contains(t, s.Log.String(), incomplete)
 	if page := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/fr/about", "").Body); !strings.Contains(page, "n’a pas encore fourni") || strings.Contains(page, "Éditeur") {
 		t.Errorf("got %s, want no facts", page)
 	}

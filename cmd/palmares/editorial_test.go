@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -26,9 +27,7 @@ import (
 func editorialFile(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "deploy", "editorial", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	deployFile(t, "editorial/"+name) // must exist, for the test cache too
 	return path
 }
@@ -158,9 +157,7 @@ func TestPublishWithGit(t *testing.T) {
 		if last := lines[len(lines)-1]; r.Code == 0 || !strings.Contains(last, "publish: ") || !strings.Contains(r.Out+r.Err, reason) {
 			t.Errorf("%s: got exit code %d and %s%s, want a failure with %q", what, r.Code, r.Out, r.Err, reason)
 		}
-		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out; got != catalog {
-			t.Fatalf("%s: got another catalog, want it unchanged: %s", what, got)
-		}
+		check.Must(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, catalog, "%s: another catalog", what)
 	}
 	plume := func(price string) map[string]string {
 		return map[string]string{"catalog/tools/plume.md": toolFile("Plume", price)}
@@ -181,9 +178,7 @@ func TestPublishWithGit(t *testing.T) {
 	refused("removal of half of the tools", "is not published")
 	published("return of the tool", e.commit(map[string]string{"catalog/tools/ecritoire.md": toolFile("Ecritoire", "11 €/mois")}), `"11 €/mois"`)
 	e.git("mv", "catalog", "elsewhere")
-	if err := os.Symlink(filepath.Join(e.clone, "elsewhere"), filepath.Join(e.clone, "catalog")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Symlink(filepath.Join(e.clone, "elsewhere"), filepath.Join(e.clone, "catalog")))
 	e.commit(nil)
 	refused("link to another folder", "has no folder catalog")
 	e.git("rm", "--quiet", "catalog")
@@ -202,9 +197,7 @@ func TestPublishWithGit(t *testing.T) {
 	e.git("reset", "--quiet", "--hard", "HEAD~1")
 	rewritten := e.commit(plume("28 €/mois"), "--force")
 	refused("rewritten branch", "the branch main was rewritten: "+rewritten)
-	if err := os.Remove(filepath.Join(state, "published")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Remove(filepath.Join(state, "published")))
 	published("rewritten branch that an operator accepts", rewritten, `"28 €/mois"`)
 
 	// Damage to what was fetched, and what a run leaves that is killed.
@@ -228,34 +221,22 @@ func TestPublishWithGit(t *testing.T) {
 			if err == nil {
 				err = damage.do(pack, info.Size())
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 		}
 		refused(damage.name, "; the catalog is unchanged")
 	}
-	if err := os.RemoveAll(filepath.Join(state, "fetched.git")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.RemoveAll(filepath.Join(state, "fetched.git")))
 	for _, name := range []string{"fetched.git/refs/heads/fetched.lock", "fetched.git/objects/pack/tmp_pack_1", "index.lock", "checkout/catalog/tools/left.md", "published.new"} {
 		path := filepath.Join(state, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("left"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check.OK(t, os.WriteFile(path, []byte("left"), 0o644))
 	}
 	published("after a run that was killed", e.commit(plume("29 €/mois")), `"29 €/mois"`)
 
 	// Runs exclude each other.
 	lock, err := os.Open(filepath.Join(state, "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	commit := e.commit(plume("30 €/mois"))
 	refused("another run", "another run is in progress; the catalog is unchanged")
 	_ = lock.Close()
@@ -276,9 +257,7 @@ func TestPublishWithGit(t *testing.T) {
 			t.Errorf("one of several runs: got exit code %d and %s%s, want it published, already published or refused", r.Code, r.Out, r.Err)
 		}
 	}
-	if times != 1 {
-		t.Errorf("several runs at once: got %d that published, want 1: %+v", times, results)
-	}
+	check.Equal(t, times, 1, "several runs at once: that published")
 }
 
 // The workflow runs commands of a pull request without secrets, and its steps work in a
@@ -289,9 +268,7 @@ func TestWorkflowWithGit(t *testing.T) {
 	if events := keysOf(workflow["on"]); !slices.Equal(events, []string{"pull_request", "push"}) || fmt.Sprint(at(workflow, "on", "push", "branches")) != "[main]" {
 		t.Errorf("got events %v, want pull_request, and push to main", workflow["on"])
 	}
-	if got := fmt.Sprint(workflow["permissions"]); got != "map[contents:read]" {
-		t.Errorf("got permissions %s, want only contents: read", got)
-	}
+	check.Equal(t, fmt.Sprint(workflow["permissions"]), "map[contents:read]", "permissions")
 	if got := at(workflow, "jobs", "publish", "if"); got != "github.event_name == 'push'" || at(workflow, "jobs", "publish", "needs") != "check" {
 		t.Errorf("got a job publish if %v, want it after check, on push only", got)
 	}
@@ -317,9 +294,7 @@ func TestWorkflowWithGit(t *testing.T) {
 	empty := e.commit(map[string]string{"README.md": "No catalog yet.\n"})
 	first := e.commit(firstCatalog())
 	program, err := os.ReadFile(blackbox.Path(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	downloads := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(program) }))
 	t.Cleanup(downloads.Close)
 	testkit.Curl.Ensure(t)
@@ -342,9 +317,7 @@ func TestWorkflowWithGit(t *testing.T) {
 			e := &editors{t, e.remote, e.clone}
 			// The merge of the pull request, whose first parent is the branch.
 			e.git("checkout", "--quiet", "--detach", first)
-			if err := os.WriteFile(filepath.Join(e.clone, "catalog", "tools", "plume.md"), []byte(toolFile("Plume", c.plume)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.WriteFile(filepath.Join(e.clone, "catalog", "tools", "plume.md"), []byte(toolFile("Plume", c.plume)), 0o644))
 			e.git("add", "--all")
 			tree := e.git("write-tree")
 			edit := e.git("commit-tree", "-p", c.base, "-m", "Edit", tree)
@@ -355,9 +328,8 @@ func TestWorkflowWithGit(t *testing.T) {
 			gitIn(t, r.dir, "fetch", "--quiet", "--depth=2", "file://"+e.remote, "refs/pull/1/merge")
 			gitIn(t, r.dir, "checkout", "--quiet", "FETCH_HEAD")
 			failed, output := r.run("check", nil)
-			if failed != c.fails || !strings.Contains(output, c.output) {
-				t.Errorf("got failed step %q and %s, want %q and %q", failed, output, c.fails, c.output)
-			}
+			check.Equal(t, failed, c.fails)
+			check.Contains(t, output, c.output)
 			if summary, _ := os.ReadFile(filepath.Join(r.temp, "summary")); !strings.Contains(string(summary), c.summary) || (c.summary == "") != (len(summary) == 0) {
 				t.Errorf("got summary %q, want %q in it", summary, c.summary)
 			}
@@ -374,9 +346,8 @@ func TestWorkflowWithGit(t *testing.T) {
 			t.Errorf("server that is down: got failed step %q and %s, want a refused connection", failed, output)
 		}
 		info, err := os.Stat(filepath.Join(r.temp, "key"))
-		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("got key file %v %v, want one that only its owner can read", info, err)
-		}
+		check.OK(t, err, info)
+		check.Equal(t, info.Mode().Perm(), 0o600, info)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -25,12 +26,8 @@ func TestExportToLinkAndPipe(t *testing.T) {
 	importDemo(t, cfg)
 
 	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
-	if err := os.WriteFile(target, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(target, link); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(target, []byte("old"), 0o600))
+	check.OK(t, os.Symlink(target, link))
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "export", link))
 	if data, _ := os.ReadFile(target); string(data) != string(demo.Catalog()) {
 		t.Errorf("got %d bytes in the target of the link, want the catalog", len(data))
@@ -40,9 +37,7 @@ func TestExportToLinkAndPipe(t *testing.T) {
 	}
 
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, syscall.Mkfifo(pipe, 0o600))
 	read := make(chan string, 1)
 	go func() {
 		file, err := os.Open(pipe)
@@ -55,9 +50,7 @@ func TestExportToLinkAndPipe(t *testing.T) {
 		read <- string(data)
 	}()
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "export", pipe))
-	if got := <-read; got != string(demo.Catalog()) {
-		t.Errorf("got %d bytes from the pipe, want the catalog", len(got))
-	}
+	check.Equal(t, <-read, string(demo.Catalog()), "want the catalog")
 }
 
 func TestFileErrors(t *testing.T) {
@@ -97,14 +90,10 @@ func TestSchemasCommand(t *testing.T) {
 	for _, what := range []string{"a new folder", "an existing folder"} {
 		r := blackbox.MustRun(t, blackbox.Command(t, store.Config{DataDir: "none"}, "schemas", dir))
 		files := strings.Fields(r.Out)
-		if len(files) != 5 {
-			t.Errorf("%s: got %q, want five files", what, r.Out)
-		}
+		check.Equal(t, len(files), 5, "%s: %q", what, r.Out)
 		for _, file := range files {
 			written, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			response := s.Call(t, http.MethodGet, "/schemas/feed/"+filepath.Base(file), "")
 			served, err := io.ReadAll(response.Body)
 			if err != nil || response.StatusCode != 200 || !bytes.Equal(served, written) {
@@ -118,16 +107,12 @@ func TestSchemasCommand(t *testing.T) {
 func TestImportWithFullOutput(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer full.Close()
 	cfg := testkit.SQLite(t)
 	cmd := blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog()))
 	cmd.Stdout = full
-	if err := cmd.Run(); err != nil {
-		t.Errorf("got %v, want success", err)
-	}
+	check.Equal(t, cmd.Run(), nil)
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "export"))
 }
 
@@ -135,9 +120,7 @@ func TestVerboseShowsCause(t *testing.T) {
 	t.Parallel()
 	cfg := store.Config{DatabaseURL: "postgres://u:s3cret@127.0.0.1:1/db", DataDir: "data"}
 	quiet, verbose := blackbox.Run(t, blackbox.Command(t, cfg, "migrate", "status")), blackbox.Run(t, blackbox.Command(t, cfg, "--verbose", "migrate", "status"))
-	if keys := blackbox.Run(t, blackbox.Command(t, cfg, "keys", "list", "ana@example.com")); keys.Err != quiet.Err {
-		t.Errorf("got %q for a command about accounts, want the same error, %q", keys.Err, quiet.Err)
-	}
+	check.Equal(t, blackbox.Run(t, blackbox.Command(t, cfg, "keys", "list", "ana@example.com")).Err, quiet.Err, "for a command about accounts")
 	if quiet.Err != "palmares: the database cannot be reached\n" || !strings.HasPrefix(verbose.Err, quiet.Err+"cause: ") {
 		t.Errorf("got %q and %q, want a cause in the second", quiet.Err, verbose.Err)
 	}
@@ -162,34 +145,24 @@ func TestInterruptedCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd := blackbox.Command(t, testkit.SQLite(t), args...)
 			reader, writer, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer reader.Close()
 			defer writer.Close()
 			cmd.Stdin = reader
 			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
+			check.OK(t, cmd.Start())
 			// Wait until the process reads or writes.
 			if args[0] == "import" {
 				_, err = writer.Write(feed)
 			} else {
 				_, err = io.ReadFull(out, make([]byte, 1000))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			go func() { _, _ = io.Copy(io.Discard, out) }() // so that the process does not block
 			_ = cmd.Process.Signal(os.Interrupt)
 			_ = cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != 1 {
-				t.Errorf("got exit code %d, want 1", code)
-			}
+			check.Equal(t, cmd.ProcessState.ExitCode(), 1, "exit code")
 		})
 	}
 }
@@ -197,7 +170,7 @@ func TestInterruptedCommands(t *testing.T) {
 func TestDemoKeepsExistingCatalog(t *testing.T) {
 	t.Parallel()
 	editions, err := demo.Editions()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for name, catalog := range map[string]string{
 		"another catalog": blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1}),
 		"another catalog with the date of the first edition": blackbox.WriteFile(t, "other.ndjson", feedtest.Catalog(editions[0].Date, feedtest.Tool("a"))),
@@ -213,8 +186,6 @@ func TestDemoKeepsExistingCatalog(t *testing.T) {
 		})
 		_ = s.Cmd.Process.Signal(syscall.SIGTERM)
 		s.WaitForExit(t)
-		if blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out != before {
-			t.Errorf("%s: got another catalog after serve --demo, want the imported one", name)
-		}
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, before, "%s: another catalog after serve --demo", name)
 	}
 }

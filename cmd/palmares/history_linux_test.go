@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -18,7 +19,7 @@ import (
 func openTerminal(t *testing.T) (control, terminal *os.File) {
 	t.Helper()
 	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() { _ = control.Close() })
 	ioctl := func(request uintptr, value *int32) {
 		if _, _, code := syscall.Syscall(syscall.SYS_IOCTL, control.Fd(), request, uintptr(unsafe.Pointer(value))); code != 0 {
@@ -29,7 +30,7 @@ func openTerminal(t *testing.T) (control, terminal *os.File) {
 	ioctl(syscall.TIOCSPTLCK, &locked)
 	ioctl(syscall.TIOCGPTN, &number)
 	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() { _ = terminal.Close() })
 	return control, terminal
 }
@@ -59,13 +60,13 @@ func TestConfirmPruning(t *testing.T) {
 		var errs testkit.Log
 		var out bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &out, &errs
-		testkit.Check(t, cmd.Start())
+		check.OK(t, cmd.Start())
 		wait.Until(t, "the prompt is shown", func() bool { return strings.HasSuffix(errs.String(), ": ") })
 		if c.signal != nil {
-			testkit.Check(t, cmd.Process.Signal(c.signal))
+			check.OK(t, cmd.Process.Signal(c.signal))
 		}
 		_, err := control.WriteString(c.input)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		_ = cmd.Wait()
 		if got := errs.String(); cmd.ProcessState.ExitCode() != c.code || got != prompt+c.err {
 			t.Errorf("%q: got exit code %d and %q, want %d and %q", c.input, cmd.ProcessState.ExitCode(), got, c.code, prompt+c.err)

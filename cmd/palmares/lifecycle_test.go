@@ -19,6 +19,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -45,9 +46,7 @@ func TestDefaultLogger(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	client := &http.Client{Transport: &http.Transport{}}
 	response, err := client.Get(receiver.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = response.Body.Close()
 	<-closed
 	slog.Info("our own line")
@@ -71,9 +70,7 @@ func TestServeDemo(t *testing.T) {
 			_ = s.Cmd.Process.Signal(syscall.SIGTERM)
 			s.WaitForExit(t)
 		}
-		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")); r.Out != string(demo.Catalog()) {
-			t.Errorf("got a catalog of %d bytes, want the demo catalog", len(r.Out))
-		}
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, string(demo.Catalog()), "want the demo catalog")
 	})
 }
 
@@ -100,9 +97,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
 	slow, err := net.Dial("tcp", s.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer slow.Close()
 	const query = `{"query":"{feed {release}}"}`
 	fmt.Fprintf(slow, "POST /graphql HTTP/1.1\r\nHost: palmares\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", len(query))
@@ -111,9 +106,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 		t.Fatalf("got %q and %v, want 100 Continue", line, err)
 	}
 	idle, err := net.Dial("tcp", s.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer idle.Close()
 	fmt.Fprintf(idle, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
 	reader := bufio.NewReader(idle)
@@ -160,9 +153,7 @@ func TestReadyWithoutMigrations(t *testing.T) {
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer taken.Close()
 	r := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "serve", "--listen", taken.Addr().String()))
 	if want := "palmares: cannot listen on " + taken.Addr().String() + ": the address is already in use\n"; r.Code != 1 || r.Err != want {
@@ -183,16 +174,12 @@ func TestConcurrentMigrations(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				applied += strings.Count(r.Out, "applied")
-				if r.Code != 0 {
-					t.Errorf("got exit code %d and %q, want 0", r.Code, r.Err)
-				}
+				check.Equal(t, r.Code, 0, "%q", r.Err)
 			})
 		}
 		all.Wait()
 		status := blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "status"))
-		if steps := strings.Count(status.Out, "\n"); applied != steps {
-			t.Errorf("got %d migrations applied, want %d", applied, steps)
-		}
+		check.Equal(t, applied, strings.Count(status.Out, "\n"), "migrations applied")
 	})
 }
 
@@ -203,9 +190,7 @@ func TestDrainDelay(t *testing.T) {
 	const delay = time.Minute // the test does not wait that long
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo", "--drain-delay", delay.String())
 	idle, err := net.Dial("tcp", s.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer idle.Close()
 	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
 	wait.Until(t, "the server has received the signal and loaded the catalog", func() bool {
@@ -230,9 +215,7 @@ func TestDrainDelay(t *testing.T) {
 		_, _ = io.Copy(io.Discard, response.Body)
 	}
 	_ = idle.Close()
-	if line := logOf(s, "shutdown delayed"); !strings.Contains(line, fmt.Sprintf(`"delay":%d`, delay)) {
-		t.Errorf("got %q, want a delay of %s", line, delay)
-	}
+	check.Contains(t, logOf(s, "shutdown delayed"), fmt.Sprintf(`"delay":%d`, delay))
 	if strings.Contains(s.Log.String(), "draining requests") {
 		t.Errorf("got the delay ended early, want it to last: %s", s.Log)
 	}

@@ -21,6 +21,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -52,7 +53,7 @@ http {
 	}
 }`, p.dir, p.address, behind)
 	file := filepath.Join(p.dir, "nginx.conf")
-	testkit.Check(t, os.WriteFile(file, []byte(config), 0o644))
+	check.OK(t, os.WriteFile(file, []byte(config), 0o644))
 	testkit.StartAt(t, exec.Command(nginx, "-p", p.dir, "-c", file), p.address)
 	return p
 }
@@ -61,9 +62,9 @@ http {
 func (p *cachingProxy) clear(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.dir, "cache", "*"))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for _, file := range files {
-		testkit.Check(t, os.Remove(file))
+		check.OK(t, os.Remove(file))
 	}
 }
 
@@ -103,7 +104,7 @@ func (c caller) ask(t *testing.T, address, path string) answer {
 		headers = append(headers, "X-Forwarded-For", fmt.Sprintf("2001:db8:%x:%x::1", network>>16, network&0xffff))
 	}
 	response, body, err := blackbox.Do(t.Context(), withoutRedirects, cmp.Or(c.method, http.MethodGet), "http://"+address+path, c.body, headers...)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return answer{response, body}
 }
 
@@ -293,7 +294,7 @@ func TestSharedCacheWithNginx(t *testing.T) {
 		Next string `json:"next_sync"`
 	}
 	owner := caller{headers: []string{"Authorization", "Bearer " + ana}}
-	testkit.Check(t, json.Unmarshal(owner.ask(t, s.Address, "/api/embeddings?limit=100").body, &synced))
+	check.OK(t, json.Unmarshal(owner.ask(t, s.Address, "/api/embeddings?limit=100").body, &synced))
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
 	newest := func() string { return plain.ask(t, s.Address, "/api/v1/stats").Header.Get("X-Service-Release") }
 	wait.Until(t, "the next release is served", func() bool { return newest() == "9" })
@@ -330,10 +331,10 @@ func signIn(t *testing.T, cfg store.Config, email string) string {
 	t.Helper()
 	accounts := auth.NewAccounts(testkit.Open(t, cfg))
 	challenge, err := accounts.StartSignIn(t.Context(), email, auth.Sender{Network: email})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	found, err := accounts.ConfirmationByLink(t.Context(), challenge.Link)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	token, err := accounts.SignIn(t.Context(), found, "", "en")
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return token
 }

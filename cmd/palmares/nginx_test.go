@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -55,9 +56,7 @@ func TestDeploymentWithNginx(t *testing.T) {
 	t.Run("redirect to https", func(t *testing.T) {
 		plain := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		response, err := plain.Get("http://" + front.plain + "/api/v1/stats?x=1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		defer response.Body.Close()
 		if to := response.Header.Get("Location"); response.StatusCode != 308 || !strings.HasPrefix(to, "https://") || !strings.HasSuffix(to, "/api/v1/stats?x=1") {
 			t.Errorf("got %d to %q, want 308 to https", response.StatusCode, to)
@@ -69,18 +68,14 @@ func TestDeploymentWithNginx(t *testing.T) {
 		granted := 0
 		for i := range 110 {
 			status, err := get("/api/v1/stats", "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if status == 200 {
 				granted++
 			} else if status != 429 {
 				t.Fatalf("request %d: got %d, want 200 or 429", i, status)
 			}
 		}
-		if granted != 100 {
-			t.Errorf("got %d requests granted, want 100", granted)
-		}
+		check.Equal(t, granted, 100, "requests granted")
 	})
 
 	// Only requests to the API with a well-formed key are not limited.
@@ -131,9 +126,7 @@ func TestDeploymentWithNginx(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if limited := rejected.Load() > 0; limited != flood.limited {
-				t.Errorf("%s with %q: got %d of 800 requests rejected, want some: %t", flood.path, flood.authorization, rejected.Load(), flood.limited)
-			}
+			check.Equal(t, rejected.Load() > 0, flood.limited, "%s with %q: %d", flood.path, flood.authorization, rejected.Load())
 		}
 	})
 
@@ -141,16 +134,12 @@ func TestDeploymentWithNginx(t *testing.T) {
 		key := blackbox.NewKey(t, cfg, "pro")
 		ctx := wait.Context(t)
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+front.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "text/event-stream")
 		r.Header.Set("Authorization", "Bearer "+key)
 		response, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		defer response.Body.Close()
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
 		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
@@ -202,9 +191,7 @@ func TestDeploymentWithNginx(t *testing.T) {
 	_ = servers[2].Cmd.Process.Signal(syscall.SIGTERM)
 	servers[2].WaitForExit(t)
 	for _, i := range []int{0, 2} { // the killed server lost its last log lines
-		if !strings.Contains(servers[i].Log.String(), "/api/v1/stats") {
-			t.Errorf("server %d: got no requests, want some", i)
-		}
+		check.Contains(t, servers[i].Log.String(), "/api/v1/stats", "server %d: requests", i)
 	}
 }
 
@@ -221,9 +208,7 @@ func startDeployedNginx(t *testing.T, servers []*blackbox.Server) (deployedNginx
 	config := deployFile(t, "nginx.conf")
 	change := func(from, to string) {
 		t.Helper()
-		if strings.Count(config, from) != 1 {
-			t.Fatalf("got %q %d times in nginx.conf, want once", from, strings.Count(config, from))
-		}
+		check.Must(t, strings.Count(config, from), 1, "%q", from)
 		config = strings.Replace(config, from, to, 1)
 	}
 	for i, s := range servers {
@@ -238,9 +223,7 @@ func startDeployedNginx(t *testing.T, servers []*blackbox.Server) (deployedNginx
 	change("/var/cache/nginx/palmares", dir+"/cache")
 	change("http {", fmt.Sprintf("http { client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;", dir))
 	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(config), 0o644))
 	if out, err := exec.Command(nginx, "-t", "-p", dir, "-c", file, "-g", "daemon off;").CombinedOutput(); err != nil {
 		t.Fatalf("nginx -t: got %v: %s, want a valid configuration", err, out)
 	}
@@ -260,16 +243,12 @@ func certify(t *testing.T, dir string) *http.Client {
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
 	key, err := x509.MarshalPKCS8PrivateKey(web.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, block := range map[string]*pem.Block{
 		"fullchain.pem": {Type: "CERTIFICATE", Bytes: web.Certificate().Raw},
 		"privkey.pem":   {Type: "PRIVATE KEY", Bytes: key},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
 	trusted := x509.NewCertPool()
 	trusted.AddCert(web.Certificate())

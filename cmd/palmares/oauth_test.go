@@ -17,6 +17,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -61,10 +62,10 @@ func connectAgent(t *testing.T, s *blackbox.Server, email, metadata string) *age
 		config.DynamicClientRegistrationConfig = &sdkauth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{ClientName: "Go", RedirectURIs: []string{callback}}}
 	}
 	handler, err := sdkauth.NewAuthorizationCodeHandler(config)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	a.ClientSession, err = client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: "http://" + s.Address + "/mcp", OAuthHandler: handler, DisableStandaloneSSE: true}, nil)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() { _ = a.Close() })
 	return a
 }
@@ -80,7 +81,7 @@ func (a *agent) call(name string, arguments map[string]any) string {
 		a.t.Fatalf("%s: got %v, %+v, want a result", name, err, result)
 	}
 	text, err := json.Marshal(result.StructuredContent)
-	testkit.Check(a.t, err)
+	check.OK(a.t, err)
 	return string(text)
 }
 
@@ -94,9 +95,7 @@ func TestOAuthWithGoClient(t *testing.T) {
 		s := blackbox.Serve(t, cfg, "--demo")
 		a := connectAgent(t, s, "ana", "")
 		a.call("list_categories", nil)
-		if got := a.consents.Load(); got != 0 {
-			t.Fatalf("got %d consents for a call without an account, want 0", got)
-		}
+		check.Must(t, a.consents.Load(), 0, "consents for a call without an account")
 		for range 3 {
 			if got := a.call("graphql_query", embeddings); !strings.Contains(got, `"hash":"sha256-`) {
 				t.Fatalf("got %s, want embeddings", got)
@@ -108,13 +107,9 @@ func TestOAuthWithGoClient(t *testing.T) {
 		current := a.tokens[len(a.tokens)-1]
 		authorized := []string{"Authorization", "Bearer " + current.AccessToken}
 		response := s.Call(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, append(authorized, "Accept", "application/json, text/event-stream")...)
-		if response.StatusCode != 200 {
-			t.Errorf("got %d, want the token accepted", response.StatusCode)
-		}
+		check.Equal(t, response.StatusCode, 200, "want the token accepted")
 		for _, path := range []string{"/api/v1/tools", "/graphql?query={stats{toolsTotal}}", "/mcp?access_token=" + current.AccessToken} { // other resources, and a token in a URL
-			if got := s.Call(t, "GET", path, "", authorized...).StatusCode; got != 401 {
-				t.Errorf("%s: got %d, want 401", path, got)
-			}
+			check.Equal(t, s.Call(t, "GET", path, "", authorized...).StatusCode, 401, path)
 		}
 		for _, token := range []string{a.tokens[0].AccessToken, current.RefreshToken, "oat_x", "x", "pal_x"} { // replaced, and none
 			response := s.Call(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Authorization", "Bearer "+token)
@@ -162,30 +157,25 @@ func TestOAuthWithMetadataDocument(t *testing.T) {
 			method, body = "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_categories"}}`
 		}
 		got := s.Call(t, method, path, body, "Authorization", fmt.Sprint("Bearer ", tokens["access_token"]), "Accept", "application/json, text/event-stream")
-		if got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "free" {
-			t.Errorf("%s: got %d %s, want 200 and the quota of the account", path, got.StatusCode, got.Header.Get("X-RateLimit-Tier"))
-		}
+		check.Equal(t, got.StatusCode, 200, path)
+		check.Equal(t, got.Header.Get("X-RateLimit-Tier"), "free", path)
 	}
 	preflight := s.Call(t, "OPTIONS", "/.well-known/oauth-protected-resource/mcp", "", "Origin", "https://inspector.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "mcp-protocol-version")
-	if !strings.Contains(preflight.Header.Get("Access-Control-Allow-Headers"), "MCP-Protocol-Version") {
-		t.Errorf("got %v, want the header allowed", preflight.Header)
-	}
+	check.Contains(t, preflight.Header.Get("Access-Control-Allow-Headers"), "MCP-Protocol-Version", preflight.Header)
 }
 
 // postForm sends a form from a page of another origin, and returns the status and the JSON in the response.
 func postForm(t *testing.T, s *blackbox.Server, path string, form url.Values) (int, map[string]any) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address+path, strings.NewReader(form.Encode()))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", "https://inspector.example")
 	response, err := http.DefaultClient.Do(r)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer response.Body.Close()
-	if response.Header.Get("Access-Control-Allow-Origin") != "*" {
-		t.Errorf("%s: got no CORS header, want one", path)
-	}
+	check.Equal(t, response.Header.Get("Access-Control-Allow-Origin"), "*", "%s: CORS header", path)
 	var content map[string]any
-	testkit.Check(t, json.NewDecoder(response.Body).Decode(&content))
+	check.OK(t, json.NewDecoder(response.Body).Decode(&content))
 	return response.StatusCode, content
 }

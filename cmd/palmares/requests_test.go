@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -23,15 +24,11 @@ func TestOpenAPICommand(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	s := blackbox.Serve(t, cfg)
 	response, err := http.Get("http://" + s.Address + "/api/v1/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer response.Body.Close()
 	served := blackbox.ReadAll(t, response.Body)
 	printed := blackbox.MustRun(t, blackbox.Command(t, cfg, "openapi", "--listen", s.Address)).Out
-	if printed != served+"\n" {
-		t.Errorf("got %d bytes, want the %d that the server serves", len(printed), len(served))
-	}
+	check.Equal(t, printed, served+"\n")
 	if elsewhere := blackbox.MustRun(t, blackbox.Command(t, cfg, "openapi", "--public-url", "https://data.example/")).Out; !strings.Contains(elsewhere, `"url": "https://data.example"`) {
 		t.Errorf("got %s, want the public URL", elsewhere)
 	}
@@ -42,34 +39,24 @@ func TestOpenAPICommand(t *testing.T) {
 func expectContinue(t *testing.T, address, method, path string, header ...string) (first string, response *http.Response, body string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, conn.SetDeadline(time.Now().Add(2*time.Minute)))
 	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: " + address, "Expect: 100-continue"}, header...)
 	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	reader := bufio.NewReader(conn)
 	peeked, err := reader.Peek(len("HTTP/1.1 100"))
-	if err != nil {
-		t.Fatalf("%s %s: got %v, want a response", method, path, err)
-	}
+	check.OK(t, err, "%s %s", method, path)
 	if first = string(peeked); strings.HasSuffix(first, " 100") {
 		return first, nil, ""
 	}
 	response, err = http.ReadResponse(reader, &http.Request{Method: method})
-	if err != nil {
-		t.Fatalf("%s %s: got %v, want a response", method, path, err)
-	}
+	check.OK(t, err, "%s %s", method, path)
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatalf("%s %s: got %v, want a response", method, path, err)
-	}
+	check.OK(t, err, "%s %s", method, path)
 	return first, response, string(data)
 }
 
@@ -124,18 +111,14 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 func openStream(t *testing.T, s *blackbox.Server, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	return response
 }
@@ -147,30 +130,21 @@ func TestStreamLimits(t *testing.T) {
 		key := blackbox.NewKey(t, cfg, "developer")
 		s := blackbox.Serve(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
 		for _, host := range []string{"1", "2", "3", "4", "5:6:7:8"} {
-			if got := openStream(t, s, "X-Forwarded-For", "2001:db8::"+host); got.StatusCode != 200 {
-				t.Fatalf("host %s: got %d, want 200", host, got.StatusCode)
-			}
+			check.Must(t, openStream(t, s, "X-Forwarded-For", "2001:db8::"+host).StatusCode, 200, "host %s", host)
 		}
 		got := openStream(t, s, "X-Forwarded-For", "2001:db8::9")
-		if got.StatusCode != 429 || got.Header.Get("Retry-After") != "60" {
-			t.Errorf("sixth stream: got %d, Retry-After %q, want 429 and 60", got.StatusCode, got.Header.Get("Retry-After"))
-		}
-		if got := openStream(t, s, "X-Forwarded-For", "2001:db8:0:1::1"); got.StatusCode != 200 {
-			t.Errorf("another network: got %d, want 200", got.StatusCode)
-		}
+		check.Equal(t, got.StatusCode, 429, "sixth stream")
+		check.Equal(t, got.Header.Get("Retry-After"), "60", "sixth stream")
+		check.Equal(t, openStream(t, s, "X-Forwarded-For", "2001:db8:0:1::1").StatusCode, 200, "another network")
 
 		stream := openStream(t, s, "Authorization", "Bearer "+key)
-		if stream.StatusCode != 200 {
-			t.Fatalf("with a key: got %d, want 200", stream.StatusCode)
-		}
+		check.Must(t, stream.StatusCode, 200, "with a key")
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "revoke", key))
 		body, err := io.ReadAll(stream.Body) // until the stream ends
 		if err != nil || !strings.HasSuffix(string(body), ": reconnect to continue\n\n") || strings.Contains(string(body), "complete") {
 			t.Errorf("got %q, %v, want the stream to end with a hint to reconnect", body, err)
 		}
-		if got := openStream(t, s, "Authorization", "Bearer "+key); got.StatusCode != 401 {
-			t.Errorf("with a revoked key: got %d, want 401", got.StatusCode)
-		}
+		check.Equal(t, openStream(t, s, "Authorization", "Bearer "+key).StatusCode, 401, "with a revoked key")
 	})
 }
 

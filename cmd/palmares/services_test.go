@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -26,9 +27,7 @@ func TestStripeRequiresWebhookSecret(t *testing.T) {
 func mockWith(t *testing.T, mock string, responses map[string]string) string {
 	t.Helper()
 	behind, err := url.Parse(mock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/", httputil.NewSingleHostReverseProxy(behind))
 	for pattern, body := range responses {
@@ -49,23 +48,20 @@ func TestBillingCommands(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	without := blackbox.Run(t, blackbox.Command(t, cfg, "billing", "setup"))
-	if without.Code != 1 || without.Err != "palmares: STRIPE_SECRET_KEY is not set.\n" {
-		t.Errorf("without a key: got exit code %d and %q, want 1", without.Code, without.Err)
-	}
+	check.Equal(t, without.Code, 1, "without a key")
+	check.Equal(t, without.Err, "palmares: STRIPE_SECRET_KEY is not set.\n", "without a key")
 	mock := testkit.StartStripeMock(t)
 	billing := func(base string, args ...string) blackbox.Result {
 		return blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"--stripe-secret-key", "sk_test_123", "--stripe-api-base", base, "billing"}, args...)...))
 	}
 	// The mock always returns a price in dollars.
 	wrong := billing(mock, "setup")
-	if wrong.Code != 1 || !strings.Contains(wrong.Err, "is not €99 per month plus VAT. Archive it first") {
-		t.Errorf("price in dollars: got exit code %d and %q, want 1", wrong.Code, wrong.Err)
-	}
+	check.Equal(t, wrong.Code, 1, "price in dollars")
+	check.Contains(t, wrong.Err, "is not €99 per month plus VAT. Archive it first", "price in dollars")
 	created := billing(mockWith(t, mock, map[string]string{"GET /v1/prices": emptyList, "GET /v1/billing_portal/configurations": emptyList}), "setup")
 	for _, want := range []string{"Price created: ", "(€99 per month plus VAT)", "Customer portal created: ", "customer.subscription.updated"} {
-		if created.Code != 0 || !strings.Contains(created.Out, want) {
-			t.Errorf("got exit code %d: %s%s, want 0 and %q", created.Code, created.Out, created.Err, want)
-		}
+		check.Equal(t, created.Code, 0, created.Err)
+		check.Contains(t, created.Out, want, created.Err)
 	}
 	if synced := billing(mock, "sync"); synced.Code != 0 {
 		t.Errorf("sync without customers: got exit code %d and %q, want 0", synced.Code, synced.Err)
@@ -82,13 +78,10 @@ func TestBillingSyncSendsEmail(t *testing.T) {
 	smtp := testkit.StartSMTP(t)
 	stripe := mockWith(t, testkit.StartStripeMock(t), map[string]string{"GET /v1/subscriptions": emptyList})
 	synced := blackbox.Run(t, blackbox.Command(t, cfg, "--stripe-secret-key", "sk_test_123", "--stripe-api-base", stripe, "--smtp-url", smtp.URL, "billing", "sync"))
-	if synced.Code != 0 || !strings.Contains(synced.Out, "cus_1  ana@example.com") {
-		t.Errorf("got exit code %d: %s%s, want 0 and the customer", synced.Code, synced.Out, synced.Err)
-	}
+	check.Equal(t, synced.Code, 0, synced.Err)
+	check.Contains(t, synced.Out, "cus_1  ana@example.com", synced.Err)
 	if smtp.Count("ana@example.com") == 0 {
 		t.Fatal("got no email before the command ended, want one")
 	}
-	if email := smtp.Wait(t, "ana@example.com"); !strings.Contains(email, "has ended") {
-		t.Errorf("got %s, want an email about the end of Pro", email)
-	}
+	check.Contains(t, smtp.Wait(t, "ana@example.com"), "has ended", "want an email about the end of Pro")
 }

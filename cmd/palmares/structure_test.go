@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/repo"
 )
@@ -105,9 +106,7 @@ func importsOf(t *testing.T) map[string][]string {
 	repo.Read(t)
 	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "palmares/...")
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	imports := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
@@ -125,17 +124,13 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	testkit.FullTier(t, "it compiles a generator")
 	t.Parallel()
 	root, module := filepath.Join("..", ".."), t.TempDir()
-	if err := os.CopyFS(filepath.Join(module, "ent", "schema"), os.DirFS(filepath.Join(root, "ent", "schema"))); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.CopyFS(filepath.Join(module, "ent", "schema"), os.DirFS(filepath.Join(root, "ent", "schema"))))
 	for _, name := range []string{"go.mod", "go.sum", filepath.Join("ent", "generate.go"), filepath.Join("ent", "entc.go"), filepath.Join("ent", "conflict.tmpl")} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(module, name), text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	generate := exec.Command("go", "generate", "./ent")
 	generate.Dir = module
@@ -147,9 +142,7 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 		t.Fatalf("got %d generated files, want at least 50", len(want))
 	}
 	for name, text := range want {
-		if got[name] != text {
-			t.Errorf("ent/%s: got stale code, want it generated again: run make generate", name)
-		}
+		check.Equal(t, got[name], text, "ent/%s: stale code", name)
 	}
 	for name := range got {
 		if _, exists := want[name]; !exists {
@@ -171,8 +164,6 @@ func goFiles(t *testing.T, dir string) map[string]string {
 		files[name] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return files
 }

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -78,9 +79,7 @@ func TestMetrics(t *testing.T) {
 			`palmares_draining 0`,
 			`version="` + version + `"} 1`,
 		} {
-			if !strings.Contains(text, want) {
-				t.Errorf("got\n%s\nwant %s", text, want)
-			}
+			check.Contains(t, text, want)
 		}
 		if strings.Contains(text, "pal_") || strings.Contains(text, `palmares_sql_duration_seconds_count{pool="reader"} 0`) {
 			t.Errorf("got\n%s\nwant no keys, and statements of the reader pool", text)
@@ -133,9 +132,7 @@ func TestDashboardsAndAlertsWithRedis(t *testing.T) {
 func dashboardExpressions(t *testing.T, path string) (all []string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var dashboard struct {
 		Title      string
 		Templating struct {
@@ -151,9 +148,7 @@ func dashboardExpressions(t *testing.T, path string) (all []string) {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(data, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(data, &dashboard))
 	for _, variable := range dashboard.Templating.List {
 		if query, ok := variable.Query.(map[string]any); ok {
 			all = append(all, fmt.Sprint(query["query"]))
@@ -173,9 +168,7 @@ func dashboardExpressions(t *testing.T, path string) (all []string) {
 func alertExpressions(t *testing.T, path string) (all []string, recorded map[string]string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var file struct {
 		Groups []struct {
 			Name  string
@@ -187,9 +180,7 @@ func alertExpressions(t *testing.T, path string) (all []string, recorded map[str
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(string(data)))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, decoder.Decode(&file))
 	recorded = map[string]string{}
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
@@ -249,7 +240,5 @@ func metricsIn(expression string) map[string][]string {
 func TestMetricsInExpressions(t *testing.T) {
 	t.Parallel()
 	got := metricsIn(`histogram_quantile(0.99, sum by (le, route) (rate(a_bucket{job="$job",route=~"x{y}"}[$__rate_interval]))) > 5 * 86400 and b:c > 1e3 or vector(1)`)
-	if want := map[string][]string{"a_bucket": {"le", "route", "job", "route"}, "b:c": {"le", "route"}}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	check.Equal(t, fmt.Sprint(got), fmt.Sprint(map[string][]string{"a_bucket": {"le", "route", "job", "route"}, "b:c": {"le", "route"}}), got)
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -121,9 +122,7 @@ func TestTraces(t *testing.T) {
 		s := tracedServer(t, cfg, collected)
 		got := s.Call(t, http.MethodGet, "/api/embeddings/plume?secret=s3cret", "", "Authorization", "Bearer "+key,
 			"User-Agent", "ana@example.com", "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
-		if got.StatusCode != 200 {
-			t.Fatalf("got %s, want 200", got.Status)
-		}
+		check.Must(t, got.StatusCode, 200, got.Status)
 		all := collected.trace(t, clientTrace)
 		request := child(t, all, fromHex(clientSpan), "GET /api/embeddings/{slug}")
 		about := attributes(request.Attributes)
@@ -137,13 +136,9 @@ func TestTraces(t *testing.T) {
 			t.Errorf("got statement %s, want a SELECT", text)
 		}
 		child(t, all, request.SpanId, "SELECT") // of the API key
-		if !strings.Contains(logOf(s, `"request_id":"`+got.Header.Get("X-Request-Id")), `"trace_id":"`+clientTrace+`"`) {
-			t.Errorf("got no trace ID in the log, want one:\n%s", s.Log)
-		}
+		check.Contains(t, logOf(s, `"request_id":"`+got.Header.Get("X-Request-Id")), `"trace_id":"`+clientTrace+`"`, "trace ID in the log")
 		for name, want := range map[string]string{"service.name": "palmares", "service.version": version} {
-			if collected.resource[name] != want {
-				t.Errorf("%s: got %s, want %s", name, collected.resource[name], want)
-			}
+			check.Equal(t, collected.resource[name], want, name)
 		}
 
 		const second = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

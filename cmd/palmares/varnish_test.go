@@ -9,6 +9,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/edge"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -20,7 +21,7 @@ func TestEdgeWithVarnish(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		editions, err := demo.Editions()
-		testkit.Check(t, err)
+		check.OK(t, err)
 		publish := func(number int) {
 			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.WriteFile(t, "feed.ndjson", editions[number-1].Feed)))
 		}
@@ -61,9 +62,8 @@ func TestEdgeWithVarnish(t *testing.T) {
 			})
 			for _, path := range paths {
 				got, want := caller{}.ask(t, front, path), caller{}.ask(t, s.Address, path)
-				if got.StatusCode != want.StatusCode || string(got.body) != string(want.body) {
-					t.Errorf("release %d, %s: got %d %.300s, want %d %.300s", number, path, got.StatusCode, got.body, want.StatusCode, want.body)
-				}
+				check.Equal(t, got.StatusCode, want.StatusCode, "release %d, %s", number, path)
+				check.Equal(t, string(got.body), string(want.body), "release %d, %s", number, path)
 				if got.Header.Get("X-Cache") == "hit" && strings.HasPrefix(path, "/api/v1/tools/") && got.Header.Get("X-Service-Release") != fmt.Sprint(number) {
 					hits++ // stored in an earlier release
 				}
@@ -86,17 +86,13 @@ func TestEdgeWithVarnish(t *testing.T) {
 			{name: "event stream", headers: []string{"Accept", "text/event-stream"}},
 		} {
 			c.ask(t, front, "/api/v1/stats")
-			if got := c.ask(t, front, "/api/v1/stats"); got.Header.Get("X-Cache") != "miss" {
-				t.Errorf("%s: got a response from Varnish, want one from the server", c.name)
-			}
+			check.Equal(t, c.ask(t, front, "/api/v1/stats").Header.Get("X-Cache"), "miss", "%s: response from Varnish", c.name)
 		}
 		for name, c := range map[string]caller{
 			"no token": {method: http.MethodPost}, "another token": {method: http.MethodPost, headers: []string{"X-Purge-Token", "other"}},
 			"another method": {headers: []string{"X-Purge-Token", "s3cret"}},
 		} {
-			if got := c.ask(t, front, "/.purge"); got.StatusCode != http.StatusForbidden {
-				t.Errorf("purge with %s: got %d, want 403", name, got.StatusCode)
-			}
+			check.Equal(t, c.ask(t, front, "/.purge").StatusCode, http.StatusForbidden, "purge with %s", name)
 		}
 		if text := s.Log.String(); strings.Contains(text, "s3cret") {
 			t.Error("got the credential in the log, want it hidden")

@@ -11,6 +11,7 @@ import (
 	"palmares/graph/document"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 // FuzzDocument checks that comments do not change the identity of a document, that converted
@@ -47,9 +48,7 @@ func FuzzDocument(f *testing.F) {
 		for _, op := range doc.Operations {
 			read, withDefaults, p := document.Variables(graph.Schema(), op, given)
 			if p != nil {
-				if p.Code != problem.BadInput {
-					t.Errorf("%q with %q: got %v, want a 400", query, variables, p)
-				}
+				check.Equal(t, p.Code, problem.BadInput, "%q with %q: %v", query, variables, p)
 				continue
 			}
 			if again, _, p := document.Variables(graph.Schema(), op, read); p != nil || !reflect.DeepEqual(again, read) {

@@ -13,7 +13,7 @@ import (
 	"palmares/graph"
 	"palmares/graph/document"
 	"palmares/internal/core/cache"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 func newParser(limits document.Limits) *document.Parser {
@@ -98,11 +98,9 @@ func TestPricesAreChecked(t *testing.T) {
 		{`interface I {a: Int @cost(once: "5")} type Query implements I {a: Int @cost(once: "5") b: Secret @requiresKey} type Secret @requiresKey {a: Int}`, "<nil>"},
 	} {
 		definitions, err := os.ReadFile("../schema/cost.graphql")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		schema := gqlparser.MustLoadSchema(&ast.Source{Input: string(definitions) + c.wrong})
-		if got := fmt.Sprint(document.CheckPrices(schema)); got != c.want {
-			t.Errorf("%s: got %s, want %s", c.wrong, got, c.want)
-		}
+		check.Equal(t, fmt.Sprint(document.CheckPrices(schema)), c.want, c.wrong)
 	}
 }
 
@@ -176,8 +174,6 @@ func TestNullArguments(t *testing.T) {
 		variables map[string]any
 		want      string
 	}{{nil, ""}, {map[string]any{"s": "a", "c": nil}, ""}, {map[string]any{"s": nil, "c": "a"}, "slug"}} {
-		if got := document.Calculate(doc.Operations[0], c.variables, document.Size{}).NullArgument; got != c.want {
-			t.Errorf("%v: got %q, want %q", c.variables, got, c.want)
-		}
+		check.Equal(t, document.Calculate(doc.Operations[0], c.variables, document.Size{}).NullArgument, c.want, c.variables)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"palmares/graph"
 	"palmares/graph/fields"
+	"palmares/internal/dev/check"
 )
 
 // A field that several fragments select has different subfields for each type,
@@ -30,17 +31,11 @@ func TestMergedSelections(t *testing.T) {
 	for range 2 { // the second time from the shared results
 		for typeName, names := range want {
 			category := collect(compared, typeName, "ComparedTool")
-			if len(category) != 1 {
-				t.Fatalf("%s: got %d fields, want category", typeName, len(category))
-			}
+			check.Must(t, len(category), 1, "%s: fields", typeName)
 			got := collect(category[0].Selections, "Category")
-			if len(got) != len(names) {
-				t.Fatalf("%s: got %d fields of its category, want %v", typeName, len(got), names)
-			}
+			check.Must(t, len(got), len(names), "%s: fields of its category", typeName)
 			for i, field := range got {
-				if field.Name != names[i] {
-					t.Errorf("%s: got %s, want %s", typeName, field.Name, names[i])
-				}
+				check.Equal(t, field.Name, names[i], typeName)
 			}
 		}
 	}

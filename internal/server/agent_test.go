@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"palmares/graph"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 	"palmares/internal/server"
 	"palmares/internal/server/servertest"
 )
@@ -21,7 +21,7 @@ func TestAgentsPayTheSamePrices(t *testing.T) {
 	servertest.Each(t, func(t *testing.T, s *servertest.Server) {
 		const query = `{"query":"{tools(filter: {search: \"ecrit\"}) {items {name}}}"}`
 		cost, err := strconv.Atoi(s.Do("POST", "/graphql", query).Header().Get("X-GraphQL-Cost"))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for limit, accepted := range map[int]bool{cost: true, cost - 1: false} {
 			limits := graph.DefaultLimits
 			limits.Cost = limit
@@ -31,14 +31,14 @@ func TestAgentsPayTheSamePrices(t *testing.T) {
 				`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"graphql_query","arguments":` + query + `}}`,
 			}, "\n") + "\n"
 			var replies bytes.Buffer
-			testkit.Check(t, server.ServeAgent(t.Context(), server.Config{
+			check.OK(t, server.ServeAgent(t.Context(), server.Config{
 				PublicURL: servertest.URL, ServiceName: "palmares", CacheMB: 8, Limits: limits, Log: slog.New(slog.DiscardHandler),
 			}, s.Store, io.NopCloser(strings.NewReader(messages)), &replies))
 			lines := strings.Split(strings.TrimSpace(replies.String()), "\n")
 			var reply struct {
 				Result struct{ IsError bool }
 			}
-			testkit.Check(t, json.Unmarshal([]byte(lines[len(lines)-1]), &reply))
+			check.OK(t, json.Unmarshal([]byte(lines[len(lines)-1]), &reply))
 			if reply.Result.IsError == accepted {
 				t.Errorf("a limit of %d: got %s, want it accepted: %t", limit, lines[len(lines)-1], accepted)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/server"
 	"palmares/internal/server/servertest"
 	"palmares/internal/web/info"
@@ -45,9 +46,8 @@ func TestAPICatalog(t *testing.T) {
 	}
 	for i, context := range catalog.Linkset {
 		if i == 0 {
-			if context.Anchor != base+"/.well-known/api-catalog" || len(context.Item) != 5 {
-				t.Errorf("got %+v, want five items", context)
-			}
+			check.Equal(t, context.Anchor, base+"/.well-known/api-catalog", "%+v", context)
+			check.Equal(t, len(context.Item), 5, "%+v", context)
 			continue
 		}
 		if catalog.Linkset[0].Item[i-1].Href != context.Anchor || len(context.ServiceDesc) == 0 || len(context.ServiceDoc) == 0 || len(context.Status) == 0 {
@@ -65,9 +65,7 @@ func TestAPICatalog(t *testing.T) {
 	for path, description := range map[string]string{"/": "/api/v1/openapi.json", "/api/v1": "/api/v1/openapi.json", "/graphql?query={__typename}": "/explorer/schema.graphql"} {
 		links := strings.Join(follow(s, path).Header()["Link"], ", ")
 		for _, want := range []string{"<" + base + description + `>; rel="service-desc"`, `; rel="service-doc"`, "<" + base + `/status>; rel="status"`} {
-			if !strings.Contains(links, want) {
-				t.Errorf("%s: got Link %s, want %s", path, links, want)
-			}
+			check.Contains(t, links, want, "%s: Link", path)
 		}
 	}
 	if got := s.Get("/.well-known/mcp/server.json"); got.Code != 200 || got.Header().Get("Content-Type") != "application/json" {
@@ -124,20 +122,16 @@ func TestGraphQLInBrowser(t *testing.T) {
 		if c.accept != "" {
 			headers = []string{"Accept", c.accept}
 		}
-		if got := s.Do(c.method, c.path, "", headers...); got.Code != c.status {
-			t.Errorf("%s %s with Accept %q: got %d, want %d", c.method, c.path, c.accept, got.Code, c.status)
-		}
+		check.Equal(t, s.Do(c.method, c.path, "", headers...).Code, c.status, "%s %s with Accept %q", c.method, c.path, c.accept)
 	}
-	if got := s.Get("/en/explorer", "Accept", chrome); got.Code != 200 {
-		t.Errorf("explorer: got %d, want 200", got.Code)
-	}
+	check.Equal(t, s.Get("/en/explorer", "Accept", chrome).Code, 200, "explorer")
 }
 
 // Every error links to a page that explains it, and that page exists.
 func TestErrorsLinkHelp(t *testing.T) {
 	s := servertest.New(t)
 	pages := map[string]bool{}
-	check := func(what string, got *httptest.ResponseRecorder, status int, page string) {
+	verify := func(what string, got *httptest.ResponseRecorder, status int, page string) {
 		t.Helper()
 		links := strings.Join(got.Header()["Link"], ", ")
 		if got.Code != status || strings.Count(links, `rel="help"`) != 1 || !strings.Contains(links, "<"+page+`>; rel="help"`) {
@@ -174,27 +168,23 @@ func TestErrorsLinkHelp(t *testing.T) {
 		{"GET", "/api/v1/tools", []string{"Accept-Encoding", "identity;q=0"}, 406, "/docs"},
 		{"POST", "/graphql", []string{"Content-Type", "text/plain"}, 415, "/docs"},
 	} {
-		check(c.method+" "+c.path, s.Do(c.method, c.path, "", c.headers...), c.status, c.page)
+		verify(c.method+" "+c.path, s.Do(c.method, c.path, "", c.headers...), c.status, c.page)
 	}
 	for range 100 {
 		s.Get("/api/v1/stats")
 	}
 	for _, path := range []string{"/api/v1/stats", "/graphql?query={stats{toolsTotal}}"} {
-		check(path+" without quota", s.Get(path), 429, "/guides/quotas")
+		verify(path+" without quota", s.Get(path), 429, "/guides/quotas")
 	}
 	for page := range pages {
-		if got := follow(s, page); got.Code != 200 {
-			t.Errorf("%s: got %d, want the page", page, got.Code)
-		}
+		check.Equal(t, follow(s, page).Code, 200, "%s: want the page", page)
 	}
 }
 
 // Researchers find where to report vulnerabilities, if the publisher says so.
 func TestSecurityFile(t *testing.T) {
 	t.Parallel()
-	if w := servertest.New(t).Get(info.SecurityPath); w.Code != http.StatusNotFound {
-		t.Errorf("without facts: got status %d, want 404", w.Code)
-	}
+	check.Equal(t, servertest.New(t).Get(info.SecurityPath).Code, http.StatusNotFound, "without facts: status")
 	s := servertest.New(t, func(c *server.Config) {
 		c.Facts = info.Facts{SecurityContact: "ana+x@example.com", SecurityExpires: "2027-06-30"}
 	})

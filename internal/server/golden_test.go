@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/server"
 	"palmares/internal/server/servertest"
@@ -29,7 +30,7 @@ func TestServesGoldenFiles(t *testing.T) {
 		s := servertest.New(t, servertest.On(db), func(c *server.Config) { c.Demo = true })
 		for _, file := range files {
 			recorded, err := os.ReadFile(file)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			request, rest, _ := strings.Cut(string(recorded), "\n\n")
 			head, body, _ := strings.Cut(rest, "\n\n")
 			path := strings.TrimPrefix(request, "GET ")
@@ -47,9 +48,7 @@ func TestServesGoldenFiles(t *testing.T) {
 		for path, want := range map[string]int{
 			"/api/embeddings": 401, "/api/embeddings/plume": 401, "/api/v1//tools": 404, "/api/v1/tools/../stats": 404, "/api": 404, "/api/": 404,
 		} {
-			if got := s.Get(path); got.Code != want {
-				t.Errorf("%s: got %d, want %d", path, got.Code, want)
-			}
+			check.Equal(t, s.Get(path).Code, want, path)
 		}
 	})
 }

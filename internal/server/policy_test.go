@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"palmares/auth"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 	"palmares/internal/server"
@@ -29,7 +30,7 @@ func TestPathsFollowTheirPolicy(t *testing.T) {
 	s := servertest.New(t, func(c *server.Config) {
 		c.Proxies, c.FilesMB, c.Database = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, 100, testkit.SQLite(t)
 	})
-	testkit.Check(t, s.Refresh(t.Context()))
+	check.OK(t, s.Refresh(t.Context()))
 	developer := "Bearer " + s.Key(auth.Developer)
 	const spent = "203.0.113.200"
 	for range 100 {
@@ -55,9 +56,7 @@ func TestPathsFollowTheirPolicy(t *testing.T) {
 		from := fmt.Sprintf("203.0.113.%d", i%199)
 		check := func(what string, got, want bool, response any) {
 			t.Helper()
-			if got != want {
-				t.Errorf("%s: %s: got %t, want %t: %v", row.Pattern, what, got, want, response)
-			}
+			check.Equal(t, got, want, "%s: %s", row.Pattern, what)
 		}
 
 		open := s.Get(path, "X-Forwarded-For", from)
@@ -108,7 +107,7 @@ func basicOf(bearer string) string {
 func TestNobodyPaysForLittle(t *testing.T) {
 	const rounds, requests, most = 3, 10, 2 * time.Millisecond
 	s := servertest.New(t)
-	testkit.Check(t, s.Refresh(t.Context()))
+	check.OK(t, s.Refresh(t.Context()))
 	long, developer := strings.Repeat("x", 8_000), []string{"Authorization", "Bearer " + s.Key(auth.Developer)}
 	measured := 0
 	for _, row := range server.Rows() {
@@ -160,7 +159,6 @@ func TestAvailabilityCountsData(t *testing.T) {
 	for _, minute := range s.Store.Read.Minute.Query().AllX(t.Context()) {
 		requests, failed = requests+minute.Requests, failed+minute.Errors
 	}
-	if requests != 3 || failed != 0 {
-		t.Errorf("got %d requests for data of which %d failed, want 3 and none", requests, failed)
-	}
+	check.Equal(t, requests, 3)
+	check.Equal(t, failed, 0)
 }

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 
 	"palmares/internal/core/lang"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 	"palmares/internal/web/page"
 )
 
@@ -66,10 +66,10 @@ func TestTable(t *testing.T) {
 	const golden = "testdata/table.txt"
 	got := newRoutes(table(handlers{})).print()
 	if *update {
-		testkit.Check(t, os.WriteFile(golden, []byte(got), 0o644))
+		check.OK(t, os.WriteFile(golden, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	if got == string(want) {
 		return
 	}
@@ -99,9 +99,7 @@ func TestPolicies(t *testing.T) {
 		if rt.callers == "" || rt.pays == "" || rt.body == "" || rt.cached == "" {
 			t.Errorf("%s: got %+v, want every column filled", pattern, rt.policy)
 		}
-		if known := free[pattern]; (rt.pays == nobody && rt.cached == notCached) != (known != "") {
-			t.Errorf("%s: got payer %s and cached %s, want a payer, a cache or a reason", pattern, rt.pays, rt.cached)
-		}
+		check.Equal(t, (rt.pays == nobody && rt.cached == notCached), (free[pattern] != ""), "%s: %s %s", pattern, rt.pays, rt.cached)
 		if own := regexp.MustCompile(`^/(api|graphql|mcp|assets|files/(latest|releases))\b`).MatchString(pattern); (rt.deadline == ownLimits) != own {
 			t.Errorf("%s: got deadline %q, want one unless the handler limits operations or sends files", pattern, rt.deadline)
 		}

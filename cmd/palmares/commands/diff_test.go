@@ -12,22 +12,21 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
 func compare(t *testing.T, s *store.Store, data []byte) *publish.Diff {
 	t.Helper()
 	diff, err := publish.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return diff
 }
 
 func markdown(t *testing.T, diff *publish.Diff) string {
 	t.Helper()
 	var out strings.Builder
-	testkit.Check(t, commands.WriteMarkdown(&out, diff))
+	check.OK(t, commands.WriteMarkdown(&out, diff))
 	return out.String()
 }
 
@@ -54,7 +53,7 @@ func newComparison(slug, a, b string) *record.Comparison {
 func stateOf(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var out strings.Builder
-	testkit.Check(t, publish.Export(t.Context(), s, &out, 0))
+	check.OK(t, publish.Export(t.Context(), s, &out, 0))
 	return fmt.Sprint(out.String(), s.Read.JournalEntry.Query().CountX(t.Context()))
 }
 
@@ -170,12 +169,8 @@ Subscribers would receive 19 events.
 		}
 		feedtest.Publish(t, s, first)
 		before := stateOf(t, s)
-		if got := markdown(t, compare(t, s, second)); got != want {
-			t.Errorf("got\n%s\nwant\n%s", got, want)
-		}
-		if after := stateOf(t, s); after != before {
-			t.Error("got a changed catalog, want it unchanged")
-		}
+		check.Equal(t, markdown(t, compare(t, s, second)), want)
+		check.Equal(t, stateOf(t, s), before, "changed catalog")
 		if got := markdown(t, compare(t, s, first)); got != "## Catalog changes\n\nPublishing this feed (2026-11-01) would change nothing, compared with release 1 (2026-11-01).\n" {
 			t.Errorf("same feed: got %s, want no changes", got)
 		}
@@ -196,14 +191,10 @@ func TestDiffOfImplausibleFeed(t *testing.T) {
 		"> **`palmares import` would refuse this feed**: the feed would remove or retire 1499 of 1500 active tools, more than a fifth; use --force to import it anyway.\n",
 		"### Removed tools (1,499)", "\n…and 1,449 more.\n", "Subscribers would receive 1,500 events.", "| outil-1 | " + strings.Repeat("x", 100) + "… |",
 	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("got %s, want %q", got, want)
-		}
+		check.Contains(t, got, want)
 	}
 	if len(diff.Tools) != 1499 || len(got) > 10_000 {
 		t.Errorf("got %d tools and %d bytes of Markdown, want 1499 and fewer than 10,000", len(diff.Tools), len(got))
 	}
-	if diff := compare(t, s, catalogOf("2026-11-01", tools...)); !strings.Contains(diff.Refusal, "is older than the catalog's") {
-		t.Errorf("older feed: got refusal %q, want its date", diff.Refusal)
-	}
+	check.Contains(t, compare(t, s, catalogOf("2026-11-01", tools...)).Refusal, "is older than the catalog's", "older feed: refusal")
 }

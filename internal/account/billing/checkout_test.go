@@ -17,6 +17,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/customer"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -57,13 +58,9 @@ func TestSubscribe(t *testing.T) {
 func wantForm(t *testing.T, request call, want map[string]string) {
 	t.Helper()
 	for field, value := range want {
-		if got := request.form.Get(field); got != value {
-			t.Errorf("%s %s: got %s %q, want %q", request.method, request.path, field, got, value)
-		}
+		check.Equal(t, request.form.Get(field), value, "%s %s: %s", request.method, request.path, field)
 	}
-	if len(request.form) != len(want) {
-		t.Errorf("%s %s: got %d fields, want %d: %v", request.method, request.path, len(request.form), len(want), request.form)
-	}
+	check.Equal(t, len(request.form), len(want), "%s %s: fields", request.method, request.path)
 }
 
 // Concurrent calls return the same checkout of one customer.
@@ -75,17 +72,13 @@ func TestSubscribeConcurrently(t *testing.T) {
 		for i := range addresses {
 			both.Go(func() {
 				address, err := s.Subscribe(t.Context(), s.account)
-				if err != nil {
-					t.Error(err)
-				}
+				check.Equal(t, err, nil)
 				addresses[i] = address
 			})
 		}
 		both.Wait()
 		s.wantCustomers(1)
-		if addresses[0] != addresses[1] {
-			t.Errorf("got checkouts %q, want the same", addresses)
-		}
+		check.Equal(t, addresses[0], addresses[1], "checkouts: %q", addresses)
 	})
 }
 
@@ -139,9 +132,8 @@ func TestSubscribeReusesOpenCheckout(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.fake.sessions = []map[string]any{{"status": "open", "url": ""}, {"status": "open", "url": "https://checkout.stripe.test/left-open"}}
 		address, err := s.Subscribe(t.Context(), s.account)
-		if err != nil || address != "https://checkout.stripe.test/left-open" {
-			t.Errorf("got %q, %v, want an address", address, err)
-		}
+		check.OK(t, err)
+		check.Equal(t, address, "https://checkout.stripe.test/left-open", "want an address")
 		if len(s.fake.requests("POST /v1/checkout/sessions")) > 0 {
 			t.Error("got a second checkout, want the open one")
 		}
@@ -181,9 +173,7 @@ func TestManySubscriptions(t *testing.T) {
 		all[20].status = stripe.SubscriptionStatusActive
 		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, all...)
 		s.wantPlan(auth.Pro)
-		if n := len(s.fake.requests("GET /v1/subscriptions")); n != 3 {
-			t.Errorf("got %d pages read, want 3", n)
-		}
+		check.Equal(t, len(s.fake.requests("GET /v1/subscriptions")), 3, "pages read")
 	})
 }
 
@@ -194,9 +184,7 @@ func TestSync(t *testing.T) {
 		}
 		s.customer()
 		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
-		if err := s.Sync(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Sync(t.Context(), s.account))
 		s.wantPlan(auth.Pro)
 		s.fake.set("cus_1")
 		var synced []string
@@ -224,14 +212,10 @@ func TestDisabled(t *testing.T) {
 		_, _, err = closed.SetUpPortal(t.Context())
 		wantProblem(t, err, problem.BadInput)
 		wantProblem(t, closed.SyncAll(t.Context(), nil), problem.BadInput)
-		if err := closed.Cancel(t.Context(), s.account); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, closed.Cancel(t.Context(), s.account), nil)
 		s.subscribed()
 		wantProblem(t, closed.Cancel(t.Context(), s.account), problem.Unavailable)
-		if err := closed.Sync(t.Context(), s.account); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, closed.Sync(t.Context(), s.account), nil)
 		closed.Run(t.Context()) // returns immediately
 	})
 }
@@ -283,9 +267,7 @@ func TestManageBeforeSetUp(t *testing.T) {
 		if strings.Contains(text, "billing setup") {
 			t.Errorf("got %q, want no instructions for operators", text)
 		}
-		if !strings.Contains(s.log.String(), "run palmares billing setup") {
-			t.Errorf("got log %s, want instructions", s.log)
-		}
+		check.Contains(t, s.log.String(), "run palmares billing setup", "log")
 	})
 }
 
@@ -358,12 +340,8 @@ func TestCallLimit(t *testing.T) {
 		wantProblem(t, err, problem.TooMany)
 		_, err = s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.TooMany)
-		if n := len(s.fake.requests("POST /v1/billing_portal/sessions")); n != maxCallsPerMinute/2 {
-			t.Errorf("got %d calls, want %d", n, maxCallsPerMinute/2)
-		}
-		if err := s.count(&ent.Account{ID: s.account.ID + 1}); err != nil {
-			t.Errorf("another account: got %v, want no error", err)
-		}
+		check.Equal(t, len(s.fake.requests("POST /v1/billing_portal/sessions")), maxCallsPerMinute/2, "calls")
+		check.Equal(t, s.count(&ent.Account{ID: s.account.ID + 1}), nil, "another account")
 		s.wait(time.Minute)
 		if _, err := s.Manage(t.Context(), s.account); err != nil {
 			t.Errorf("a minute later: got %v, want no error", err)
@@ -378,9 +356,7 @@ func TestCancel(t *testing.T) {
 		}
 		live, over := s.subscribed(), s.started(stripe.SubscriptionStatusCanceled)
 		s.fake.set("cus_1", live, over)
-		if err := s.Cancel(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Cancel(t.Context(), s.account))
 		s.fake.only(t, "DELETE /v1/subscriptions/"+live.id)
 		if len(s.fake.requests("DELETE /v1/subscriptions/"+over.id)) > 0 {
 			t.Error("got an ended subscription canceled again, want it left alone")
@@ -388,9 +364,7 @@ func TestCancel(t *testing.T) {
 		if n := s.emails(); n != 0 { // there will be one about the account
 			t.Errorf("got %d emails, want 0", n)
 		}
-		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.accounts.Delete(t.Context(), s.account))
 		if row := s.row(); row.AccountID != nil || row.Status != "canceled" || row.Email != "" {
 			t.Errorf("got customer %v, want it canceled and without an account", row)
 		}
@@ -398,12 +372,8 @@ func TestCancel(t *testing.T) {
 		s.reconcile(t.Context())
 		stale := s.row()
 		stale.Edges.Account = s.account
-		if err := s.updateEmail(t.Context(), stale); err != nil {
-			t.Fatal(err)
-		}
-		if email := s.row().Email; email != "" {
-			t.Errorf("got address %s, want none", email)
-		}
+		check.OK(t, s.updateEmail(t.Context(), stale))
+		check.Equal(t, s.row().Email, "", "address")
 	})
 }
 
@@ -412,9 +382,7 @@ func TestCancelWithOpenCheckout(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		s.fake.sessions = []map[string]any{{"id": "cs_open", "status": "open"}, {"id": "cs_paid", "status": "complete"}}
-		if err := s.Cancel(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Cancel(t.Context(), s.account))
 		wantForm(t, s.fake.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
 		s.fake.only(t, "POST /v1/checkout/sessions/cs_open/expire")
 		if len(s.fake.requests("POST /v1/checkout/sessions/cs_paid/expire")) > 0 {
@@ -439,9 +407,7 @@ func TestCancelIsOvertaken(t *testing.T) {
 				s.fake.end(ending.id)
 			}
 		})
-		if err := s.Cancel(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Cancel(t.Context(), s.account))
 		for id, status := range s.fake.statuses("cus_1") {
 			if Live(status) {
 				t.Errorf("got subscription %s %s, want it canceled", id, status)
@@ -487,18 +453,12 @@ func TestDeleteDuringAnEvent(t *testing.T) {
 	go func() { deleted <- s.accounts.Delete(t.Context(), s.account) }()
 	wait.Until(t, "the deletion waits for a lock", func() (waiting bool) {
 		query := "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-		if err := s.Store.Pools()["reader"].QueryRowContext(t.Context(), query).Scan(&waiting); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Store.Pools()["reader"].QueryRowContext(t.Context(), query).Scan(&waiting))
 		return waiting
 	})
 	close(proceed)
-	if got := <-code; got != http.StatusOK {
-		t.Errorf("got status %d, want 200", got)
-	}
-	if err := <-deleted; err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, <-code, http.StatusOK, "status")
+	check.Equal(t, <-deleted, nil)
 	s.reconcile(t.Context())
 	if row := s.row(); row.AccountID != nil || Live(row.Status) {
 		t.Errorf("got customer %v, want it canceled and without an account", row)
@@ -514,9 +474,7 @@ func TestCancelWhileStripeFails(t *testing.T) {
 		wantProblem(t, err, problem.Unavailable)
 		s.wantNoInternalText(problem.Of(err).Message)
 		s.wantPlan(auth.Pro)
-		if after := s.row(); after.String() != before.String() {
-			t.Errorf("got %v, want %v", after, before)
-		}
+		check.Equal(t, s.row().String(), before.String())
 	})
 }
 
@@ -524,18 +482,14 @@ func TestCancelWhileStripeFails(t *testing.T) {
 func TestPaidForADeletedAccount(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.accounts.Delete(t.Context(), s.account))
 		sub := s.started(stripe.SubscriptionStatusActive)
 		s.fake.set("cus_1", sub)
 		s.wantStatus(s.send(s.event(stripe.EventTypeCheckoutSessionCompleted)), http.StatusOK)
 
 		s.fake.failWith(internalError)
 		s.reconcile(t.Context())
-		if status := s.row().Status; status != "active" {
-			t.Fatalf("got status %q, want active", status)
-		}
+		check.Must(t, s.row().Status, "active", "status")
 		s.fake.recover()
 		for range 2 {
 			s.reconcile(t.Context())

@@ -14,6 +14,7 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/dev/check"
 )
 
 // An event without a valid, recent signature changes nothing.
@@ -138,9 +139,7 @@ func TestSameEventConcurrently(t *testing.T) {
 		}
 		all.Wait()
 		for _, code := range codes {
-			if code != http.StatusOK {
-				t.Errorf("got status %d, want 200", code)
-			}
+			check.Equal(t, code, http.StatusOK, "status")
 		}
 		s.wantAppliedOnce()
 	})
@@ -163,9 +162,7 @@ func TestReorderedEvents(t *testing.T) {
 		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, s.started(stripe.SubscriptionStatusActive), old)
 		s.wantStatus(s.send(s.event(stripe.EventTypeCustomerSubscriptionDeleted)), http.StatusOK)
 		s.wantPlan(auth.Pro)
-		if n := s.emails(); n != 0 {
-			t.Errorf("got %d emails, want 0", n)
-		}
+		check.Equal(t, s.emails(), 0, "emails")
 	})
 }
 
@@ -182,13 +179,9 @@ func TestOvertakenEvent(t *testing.T) {
 		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted, sub)
 		s.wantPlan(auth.Developer)
 		close(proceed)
-		if code := <-slow; code != http.StatusOK {
-			t.Errorf("got status %d, want 200", code)
-		}
+		check.Equal(t, <-slow, http.StatusOK, "status")
 		s.wantPlan(auth.Developer)
-		if status := s.row().Status; status != "canceled" {
-			t.Errorf("got status %q, want canceled", status)
-		}
+		check.Equal(t, s.row().Status, "canceled", "status")
 	})
 }
 
@@ -230,9 +223,7 @@ func TestConcurrentEvents(t *testing.T) {
 			want := PlanOf(&ent.Customer{Status: string(sub.status)}, s.clock())
 			s.wantPlan(want)
 		}
-		if n := s.applied(); n != 31 {
-			t.Errorf("got %d applied events, want 31", n)
-		}
+		check.Equal(t, s.applied(), 31, "applied events")
 	})
 }
 
@@ -285,9 +276,7 @@ func TestCustomerDeletedPartially(t *testing.T) {
 		s.subscribed()
 		s.fake.deleteObject("cus_1")
 		event := s.event(stripe.EventTypeCustomerDeleted)
-		if err := refresh(t.Context(), s.Billing, "cus_1", &stripe.Event{ID: idOf(event), Type: stripe.EventTypeCustomerDeleted}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, refresh(t.Context(), s.Billing, "cus_1", &stripe.Event{ID: idOf(event), Type: stripe.EventTypeCustomerDeleted}))
 		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantNewCustomer()
 	})
@@ -301,9 +290,7 @@ func TestSlowEventOfDeletedCustomer(t *testing.T) {
 		s.fake.deleteObject("cus_1")
 		deleted := s.event(stripe.EventTypeCustomerDeleted)
 		// A server applies the event and dies before it unlinks the customer.
-		if err := refresh(t.Context(), s.Billing, "cus_1", &stripe.Event{ID: idOf(deleted), Type: stripe.EventTypeCustomerDeleted}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, refresh(t.Context(), s.Billing, "cus_1", &stripe.Event{ID: idOf(deleted), Type: stripe.EventTypeCustomerDeleted}))
 		read, proceed := s.holdFirstRead()
 		slow := make(chan int)
 		event := s.event(stripe.EventTypeCustomerSubscriptionDeleted)
@@ -315,9 +302,7 @@ func TestSlowEventOfDeletedCustomer(t *testing.T) {
 		s.wantStatus(s.send(eventOf("evt_new", stripe.EventTypeCustomerSubscriptionCreated, "cus_2")), http.StatusOK)
 		s.wantPlan(auth.Pro)
 		close(proceed)
-		if code := <-slow; code != http.StatusOK {
-			t.Errorf("got status %d, want 200", code)
-		}
+		check.Equal(t, <-slow, http.StatusOK, "status")
 		s.wantPlan(auth.Pro)
 	})
 }
@@ -349,15 +334,11 @@ func TestEventSignedInTheFuture(t *testing.T) {
 			"end of time": time.Unix(math.MaxInt64, 0),
 		} {
 			w := s.deliver(t.Context(), event, signed(event, webhookSecret, at))
-			if w.Code != http.StatusBadRequest {
-				t.Errorf("%s ahead: got %d %s, want 400", name, w.Code, w.Body)
-			}
+			check.Equal(t, w.Code, http.StatusBadRequest, "%s ahead: %s", name, w.Body)
 			s.wantNoInternalText(w.Body.String())
 		}
 		s.wantPlan(auth.Developer)
-		if got := s.applied(); got != 0 {
-			t.Errorf("got %d applied events, want 0", got)
-		}
+		check.Equal(t, s.applied(), 0, "applied events")
 		// Small differences between clocks are tolerated.
 		s.wantStatus(s.deliver(t.Context(), event, signed(event, webhookSecret, time.Now().Add(4*time.Minute))), http.StatusOK)
 		s.wantPlan(auth.Pro)

@@ -12,6 +12,7 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 func idOf(event []byte) string {
@@ -34,9 +35,7 @@ func TestStripeFails(t *testing.T) {
 		s.fake.recover()
 		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantPlan(auth.Pro)
-		if !strings.Contains(s.log.String(), stripeMessage) {
-			t.Error("got no cause in the log, want one")
-		}
+		check.Contains(t, s.log.String(), stripeMessage, "cause in the log")
 	})
 }
 
@@ -120,9 +119,7 @@ func TestDatabaseClosed(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
-		if err := s.Store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Store.Close())
 		w := s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated))
 		s.wantStatus(w, http.StatusServiceUnavailable)
 		if w.Header().Get("Retry-After") == "" {

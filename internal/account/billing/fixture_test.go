@@ -21,6 +21,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/outbox"
@@ -88,9 +89,7 @@ func newFixture(t *testing.T, db *store.Store) *fixture {
 	s := &fixture{t: t, fake: newFakeStripe(t), smtp: testkit.StartSMTP(t), accounts: auth.NewAccounts(db), log: &testkit.Log{}, time: time.Now().Truncate(time.Second)}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mailer, err := mail.New(mail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s.outbox = outbox.New(db, mailer, log)
 	s.Billing = New(Config{
 		SecretKey: secretKey, WebhookSecret: webhookSecret, APIBase: s.fake.URL,
@@ -108,14 +107,14 @@ func newFixture(t *testing.T, db *store.Store) *fixture {
 // email sends what is due and returns an email that the owner got.
 func (s *fixture) email() string {
 	s.t.Helper()
-	testkit.Check(s.t, s.outbox.Send(s.t.Context()))
+	check.OK(s.t, s.outbox.Send(s.t.Context()))
 	return s.smtp.Wait(s.t, owner)
 }
 
 // emails sends what is due and returns how many emails the owner got.
 func (s *fixture) emails() int {
 	s.t.Helper()
-	testkit.Check(s.t, s.outbox.Send(s.t.Context()))
+	check.OK(s.t, s.outbox.Send(s.t.Context()))
 	return s.smtp.Count(owner)
 }
 
@@ -135,9 +134,7 @@ func (s *fixture) wait(d time.Duration) {
 func (s *fixture) customer() *ent.Customer {
 	s.t.Helper()
 	row, err := s.ensureCustomer(s.t.Context(), s.account)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return row
 }
 
@@ -145,21 +142,15 @@ func (s *fixture) customer() *ent.Customer {
 func (s *fixture) row() *ent.Customer {
 	s.t.Helper()
 	row, err := s.Store.Write.Customer.Get(s.t.Context(), customerID(1))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return row
 }
 
 func (s *fixture) wantPlan(want auth.Plan) {
 	s.t.Helper()
 	acc, err := s.Store.Write.Account.Get(s.t.Context(), s.account.ID)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if got := auth.Plan(acc.Plan); got != want {
-		s.t.Fatalf("got plan %s, want %s", got, want)
-	}
+	check.OK(s.t, err)
+	check.Must(s.t, auth.Plan(acc.Plan), want, "plan")
 }
 
 // started returns a subscription that starts now.
@@ -242,9 +233,7 @@ var internalTexts = []string{"sk_test", "whsec", stripeMessage, "sql:", "pq:", "
 
 func (s *fixture) wantStatus(w *httptest.ResponseRecorder, status int) {
 	s.t.Helper()
-	if w.Code != status {
-		s.t.Fatalf("got status %d, want %d: %s", w.Code, status, w.Body)
-	}
+	check.Must(s.t, w.Code, status, "status")
 	s.wantNoInternalText(w.Body.String())
 }
 
@@ -261,9 +250,7 @@ func (s *fixture) wantNoInternalText(text string) {
 func (s *fixture) applied() int {
 	s.t.Helper()
 	n, err := s.Store.Write.BillingEvent.Query().Count(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return n
 }
 

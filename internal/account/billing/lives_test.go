@@ -16,6 +16,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -282,12 +283,8 @@ func (l *life) wantSame(when string, pro ...stripe.SubscriptionStatus) {
 		}
 	}
 	acc, err := l.Store.Write.Account.Query().Where(account.ID(l.account.ID)).WithCustomer().Only(l.t.Context())
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	if got := auth.Plan(acc.Plan); got != want {
-		l.t.Fatalf("seed %d, %s: got plan %s, want %s: Stripe has %v, we have %v", l.seed, when, got, want, atStripe, acc.Edges.Customer)
-	}
+	check.OK(l.t, err)
+	check.Must(l.t, auth.Plan(acc.Plan), want, "seed %d, %s: plan", l.seed, when)
 	if row := acc.Edges.Customer; row != nil && row.Status != atStripe[row.Subscription] {
 		l.t.Fatalf("seed %d, %s: got %v, want the state at Stripe: %v", l.seed, when, row, atStripe)
 	}
@@ -299,9 +296,7 @@ func (l *life) replayEvents() {
 	l.t.Helper()
 	for _, event := range l.sent {
 		w := l.deliver(l.t.Context(), event, signed(event, webhookSecret, time.Now().Add(-signatureTolerance-time.Minute)))
-		if w.Code != http.StatusBadRequest {
-			l.t.Fatalf("seed %d: got status %d for an old signature, want 400", l.seed, w.Code)
-		}
+		check.Must(l.t, w.Code, http.StatusBadRequest, "seed %d: status for an old signature", l.seed)
 	}
 	for _, forgotten := range []bool{false, true} {
 		if forgotten {
@@ -335,12 +330,8 @@ func (l *life) deleteAccount() {
 	for range 3 {
 		l.deliverAny()
 	}
-	if err := l.server().Cancel(l.t.Context(), l.account); err != nil {
-		l.t.Fatalf("seed %d: %v", l.seed, err)
-	}
-	if err := l.accounts.Delete(l.t.Context(), l.account); err != nil {
-		l.t.Fatalf("seed %d: %v", l.seed, err)
-	}
+	check.OK(l.t, l.server().Cancel(l.t.Context(), l.account), "seed %d", l.seed)
+	check.OK(l.t, l.accounts.Delete(l.t.Context(), l.account), "seed %d", l.seed)
 	if !l.deleted {
 		l.pay()
 	}

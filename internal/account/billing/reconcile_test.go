@@ -2,7 +2,6 @@ package billing
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/stripe/stripe-go/v86"
 
 	"palmares/auth"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -39,9 +39,7 @@ func TestOverdueEventReads(t *testing.T) {
 			s.wait(time.Minute)
 		}
 		s.reconcile(t.Context())
-		if n := len(s.fake.requests("GET /v1/subscriptions")) - before; n != 2 {
-			t.Errorf("got %d reads, want 2", n)
-		}
+		check.Equal(t, len(s.fake.requests("GET /v1/subscriptions"))-before, 2, "reads")
 	})
 }
 
@@ -61,9 +59,7 @@ func TestLostCheckoutEvent(t *testing.T) {
 		s.wantPlan(auth.Pro)
 		s.wait(paymentOverdue + time.Second)
 		s.reconcile(t.Context())
-		if n := len(s.fake.requests(reading)) - before; n != 1 {
-			t.Errorf("got %d reads, want 1", n)
-		}
+		check.Equal(t, len(s.fake.requests(reading))-before, 1, "reads")
 	})
 }
 
@@ -80,17 +76,13 @@ func TestUnpaidCheckout(t *testing.T) {
 		}
 		for i := range 3 {
 			s.wait(paymentOverdue + time.Second)
-			if n := reads(); n != i+1 {
-				t.Errorf("got %d reads, want %d", n, i+1)
-			}
+			check.Equal(t, reads(), i+1, "reads")
 			if n := reads(); n != i+1 {
 				t.Errorf("got %d reads at once, want 1", n-i)
 			}
 		}
 		s.wait(checkoutLifetime)
-		if n := reads(); n != 3 {
-			t.Errorf("got %d reads after the checkout has expired, want 3", n)
-		}
+		check.Equal(t, reads(), 3, "reads after the checkout has expired")
 	})
 }
 
@@ -103,16 +95,12 @@ func TestEmailChanged(t *testing.T) {
 		if len(s.fake.requests(what)) > 0 {
 			t.Error("got an update, want none")
 		}
-		if err := s.Store.Write.Account.UpdateOne(s.account).SetEmail("new@example.com").Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Store.Write.Account.UpdateOne(s.account).SetEmail("new@example.com").Exec(t.Context()))
 		for range 2 {
 			s.reconcile(t.Context())
 		}
 		wantForm(t, s.fake.only(t, what), map[string]string{"email": "new@example.com"})
-		if email := s.row().Email; email != "new@example.com" {
-			t.Errorf("got address %q, want the new one", email)
-		}
+		check.Equal(t, s.row().Email, "new@example.com", "address")
 	})
 }
 
@@ -138,12 +126,8 @@ func TestAccountDeletedConcurrently(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		row := s.row() // without its account
-		if err := s.notifyPaymentFailed(t.Context(), row); err != nil {
-			t.Error(err)
-		}
-		if err := s.updateEmail(t.Context(), row); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, s.notifyPaymentFailed(t.Context(), row), nil)
+		check.Equal(t, s.updateEmail(t.Context(), row), nil)
 		s.reconcile(t.Context())
 		s.email() // the email is still sent
 	})
@@ -154,18 +138,15 @@ func TestOneCustomerFails(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		unlinked := s.Store.Write.Customer.Create().SetID("cus_0").SetEmail("a@example.com").SetStatus(StatusActive)
-		if err := unlinked.Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, unlinked.Exec(t.Context()))
 		s.fake.deleteObject("cus_0")
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		s.email()
 		row, err := s.Store.Write.Customer.Get(t.Context(), "cus_0")
-		if err != nil || row.Status != "" {
-			t.Errorf("got %v, %v, want no status", row, err)
-		}
+		check.OK(t, err, row)
+		check.Equal(t, row.Status, "", row)
 	})
 }
 
@@ -175,12 +156,8 @@ func TestDeleteOldEvents(t *testing.T) {
 		s.wait(eventRetention - time.Second)
 		s.sendChange(stripe.EventTypeInvoicePaid, sub)
 		for _, want := range []int{2, 1} {
-			if err := DeleteOldEvents(t.Context(), s.Store, s.clock()); err != nil {
-				t.Fatal(err)
-			}
-			if got := s.applied(); got != want {
-				t.Errorf("got %d events, want %d", got, want)
-			}
+			check.OK(t, DeleteOldEvents(t.Context(), s.Store, s.clock()))
+			check.Equal(t, s.applied(), want, "events")
 			s.wait(2 * time.Second)
 		}
 	})
@@ -221,9 +198,8 @@ func (s *fixture) wantNotice(until time.Time) {
 	s.t.Helper()
 	s.reconcile(s.t.Context())
 	email := s.email()
-	if !strings.Contains(email, until.UTC().Format("2 January 2006")) || !strings.Contains(email, "failed") {
-		s.t.Errorf("got email %s, want the end of the grace period", email)
-	}
+	check.Contains(s.t, email, until.UTC().Format("2 January 2006"), "want the end of the grace period")
+	check.Contains(s.t, email, "failed", "want the end of the grace period")
 }
 
 // wantGraceUntil expects Pro to end at a time.
@@ -277,9 +253,7 @@ func TestGraceAlreadyEnded(t *testing.T) {
 		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		s.wantPlan(auth.Developer)
 		s.reconcile(t.Context())
-		if n := s.emails(); n != 0 {
-			t.Errorf("got %d emails, want 0", n)
-		}
+		check.Equal(t, s.emails(), 0, "emails")
 	})
 }
 
@@ -303,20 +277,14 @@ func TestNoticeFromSeveralServers(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		seen, err := s.Store.Read.Customer.Query().WithAccount().Only(t.Context()) // by each server
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
-				if err := s.notifyPaymentFailed(t.Context(), seen); err != nil {
-					t.Error(err)
-				}
+				check.Equal(t, s.notifyPaymentFailed(t.Context(), seen), nil)
 			})
 		}
 		all.Wait()
-		if n := s.emails(); n != 1 {
-			t.Errorf("got %d emails, want 1", n)
-		}
+		check.Equal(t, s.emails(), 1, "emails")
 	})
 }

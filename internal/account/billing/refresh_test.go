@@ -11,6 +11,7 @@ import (
 	"github.com/stripe/stripe-go/v86"
 
 	"palmares/auth"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -19,12 +20,8 @@ const reading = "GET /v1/subscriptions"
 // wantReads syncs and checks how often Stripe has been read in total.
 func (s *fixture) wantReads(want int) {
 	s.t.Helper()
-	if err := s.Sync(s.t.Context(), s.account); err != nil {
-		s.t.Error(err)
-	}
-	if n := len(s.fake.requests(reading)); n != want {
-		s.t.Errorf("got %d reads, want %d", n, want)
-	}
+	check.Equal(s.t, s.Sync(s.t.Context(), s.account), nil)
+	check.Equal(s.t, len(s.fake.requests(reading)), want, "reads")
 }
 
 // Reloading the page does not read from Stripe each time.
@@ -66,9 +63,7 @@ func TestSyncAfterAnotherSync(t *testing.T) {
 		seen := s.customer()
 		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		s.wantReads(1)
-		if err := s.refreshSince(t.Context(), seen, s.account); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, s.refreshSince(t.Context(), seen, s.account), nil)
 		s.wantReads(1)
 	})
 }
@@ -90,9 +85,7 @@ func TestConcurrentSyncs(t *testing.T) {
 		for range many {
 			all.Go(func() {
 				started.Add(1)
-				if err := s.Sync(t.Context(), s.account); err != nil {
-					t.Error(err)
-				}
+				check.Equal(t, s.Sync(t.Context(), s.account), nil)
 			})
 		}
 		leave()
@@ -103,9 +96,7 @@ func TestConcurrentSyncs(t *testing.T) {
 		close(proceed)
 		all.Wait()
 		s.wantPlan(auth.Pro)
-		if n := len(s.fake.requests(reading)); n != 1 {
-			t.Errorf("got %d reads, want 1", n)
-		}
+		check.Equal(t, len(s.fake.requests(reading)), 1, "reads")
 	})
 }
 
@@ -124,14 +115,10 @@ func TestSyncDuringAnEvent(t *testing.T) {
 		s.fake.onRequest(func(string) { // Sync has read the new state
 			once.Do(func() {
 				close(proceed)
-				if code := <-slow; code != 200 {
-					t.Errorf("got status %d, want 200", code)
-				}
+				check.Equal(t, <-slow, 200, "status")
 			})
 		})
-		if err := s.Sync(t.Context(), s.account); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, s.Sync(t.Context(), s.account), nil)
 		s.wantPlan(auth.Pro)
 	})
 }
@@ -144,9 +131,7 @@ func TestSyncDuringClearManualPlan(t *testing.T) {
 		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		var once sync.Once
 		s.fake.onRequest(func(string) { once.Do(func() { s.wantPlanAfterClearing(auth.Developer) }) })
-		if err := s.Sync(t.Context(), s.account); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, s.Sync(t.Context(), s.account), nil)
 		s.wantPlan(auth.Pro)
 	})
 }
@@ -156,9 +141,7 @@ func TestReadsDuringAWrite(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		writing, err := s.Store.Write.Tx(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		defer func() { _ = writing.Rollback() }()
 		if row, err := s.Customer(wait.Context(t), s.account); err != nil || row == nil {
 			t.Errorf("got %v, %v, want a customer", row, err)
@@ -184,9 +167,7 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		s.payInvoice(&sub)
 		s.failPayment(&sub) // a later failure causes another email
 		s.payInvoice(&sub)
-		if n := s.emails(); n != 2 {
-			t.Errorf("got %d emails, want 2", n)
-		}
+		check.Equal(t, s.emails(), 2, "emails")
 
 		sub.cancels = true
 		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
@@ -199,18 +180,14 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusCanceled
 		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted, sub)
 		s.wantPlan(auth.Developer)
-		if email := s.email(); !strings.Contains(email, "has ended") {
-			t.Errorf("got email %s, want that Pro has ended", email)
-		}
+		check.Contains(t, s.email(), "has ended", "email")
 
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
 		s.sendChange(stripe.EventTypeCheckoutSessionCompleted, sub, s.started(stripe.SubscriptionStatusActive))
 		s.wantPlan(auth.Pro)
-		if n := len(s.fake.requests("POST /v1/customers")); n != 1 {
-			t.Errorf("got %d customers, want 1", n)
-		}
+		check.Equal(t, len(s.fake.requests("POST /v1/customers")), 1, "customers")
 	})
 }
 
@@ -263,24 +240,18 @@ func TestGraceEnds(t *testing.T) {
 		s.wait(Grace - time.Second)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Pro)
-		if PlanOf(s.row(), s.clock()) != auth.Pro {
-			t.Error("got the grace period ended early, want Pro")
-		}
+		check.Equal(t, PlanOf(s.row(), s.clock()), auth.Pro, "grace period ended early")
 		s.wait(time.Second)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Developer)
-		if email := s.email(); !strings.Contains(email, "has ended") {
-			t.Errorf("got email %s, want that Pro has ended", email)
-		}
+		check.Contains(t, s.email(), "has ended", "email")
 		s.reconcile(t.Context())
 
 		// A late payment restores Pro.
 		sub.status = stripe.SubscriptionStatusActive
 		s.sendChange(stripe.EventTypeInvoicePaid, sub)
 		s.wantPlan(auth.Pro)
-		if n := s.emails(); n != 2 {
-			t.Errorf("got %d emails, want 2", n)
-		}
+		check.Equal(t, s.emails(), 2, "emails")
 	})
 }
 
@@ -329,9 +300,7 @@ func TestManualPlan(t *testing.T) {
 
 func (s *fixture) setManually(to auth.Plan) {
 	s.t.Helper()
-	if err := s.accounts.SetPlan(s.t.Context(), s.account, to); err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, s.accounts.SetPlan(s.t.Context(), s.account, to))
 }
 
 func (s *fixture) wantPlanAfterClearing(want auth.Plan) {
@@ -359,9 +328,7 @@ func TestNoNoticeForManualPlan(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
-		if n := s.emails(); n != 0 {
-			t.Errorf("got %d emails, want 0", n)
-		}
+		check.Equal(t, s.emails(), 0, "emails")
 		s.wantPlanAfterClearing(auth.Pro)
 		s.wantNotice(s.clock().Add(Grace)) // now the plan depends on it
 	})

@@ -8,6 +8,7 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/dev/check"
 )
 
 // What a plan includes is what /pricing promises.
@@ -18,9 +19,7 @@ func TestPlanTerms(t *testing.T) {
 		auth.Pro:       {Name: "Pro", Tier: "pro", Keys: 10, Streams: 100, Downloads: 2, SavedQueries: 50, Embeddings: true, Webhooks: true},
 		"unknown":      {DailyQuota: 100, Streams: 5},
 	} {
-		if got := plan.Terms(); got != want {
-			t.Errorf("%s: got %+v, want %+v", plan, got, want)
-		}
+		check.Equal(t, plan.Terms(), want, plan)
 	}
 }
 
@@ -46,14 +45,10 @@ func TestPlanOf(t *testing.T) {
 		"at the end of a week":  {overdue(now.Add(-7 * 24 * time.Hour)), auth.Developer},
 		"overdue in the future": {overdue(now.Add(time.Hour)), auth.Pro},
 	} {
-		if got := PlanOf(c.row, now); got != c.want {
-			t.Errorf("%s: got %s, want %s", name, got, c.want)
-		}
+		check.Equal(t, PlanOf(c.row, now), c.want, name)
 	}
 	for status, want := range map[string]bool{"": false, "canceled": false, "incomplete_expired": false, "active": true, "past_due": true, "unpaid": true, "paused": true, "incomplete": true} {
-		if Live(status) != want {
-			t.Errorf("%q: got live: %t, want %t", status, !want, want)
-		}
+		check.Equal(t, Live(status), want, "%q: %t", status, !want)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 // advertised is the price that SetUpPrice creates.
@@ -87,13 +88,9 @@ func TestSubscribeFindsPrice(t *testing.T) {
 			s.wait(61 * time.Second) // for another idempotency key
 		}
 		for _, checkout := range s.fake.requests("POST /v1/checkout/sessions") {
-			if got := checkout.form.Get("line_items[0][price]"); got != "price_found" {
-				t.Errorf("got price %q, want price_found", got)
-			}
+			check.Equal(t, checkout.form.Get("line_items[0][price]"), "price_found", "price")
 		}
-		if n := len(s.fake.requests("GET /v1/prices")); n != 2 {
-			t.Errorf("got %d lookups, want 2", n)
-		}
+		check.Equal(t, len(s.fake.requests("GET /v1/prices")), 2, "lookups")
 	})
 }
 
@@ -103,9 +100,7 @@ func (s *fixture) wantUnavailable(todo string) {
 	s.t.Helper()
 	_, err := s.Subscribe(s.t.Context(), s.account)
 	wantProblem(s.t, err, problem.Unavailable)
-	if got := problem.Of(err).Message; got != "Subscriptions are not available at the moment." {
-		s.t.Errorf("got %q, want no details", got)
-	}
+	check.Equal(s.t, problem.Of(err).Message, "Subscriptions are not available at the moment.", "want no details")
 	for line := range strings.Lines(s.log.String()) {
 		if strings.Contains(line, `"level":"ERROR"`) && strings.Contains(line, todo) {
 			return
@@ -135,9 +130,7 @@ func TestMissingPrice(t *testing.T) {
 			t.Errorf("after SetUpPrice: got %v, want no error", err)
 		}
 		s.wantCustomers(1)
-		if n := len(s.fake.requests("POST /v1/customers")); n != 1 {
-			t.Errorf("got %d customers, want 1", n)
-		}
+		check.Equal(t, len(s.fake.requests("POST /v1/customers")), 1, "customers")
 	})
 }
 
@@ -166,9 +159,7 @@ func TestKeysAfterPro(t *testing.T) {
 		var keys []string
 		for range 10 {
 			text, _, err := s.accounts.CreateKey(t.Context(), s.account, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			keys = append(keys, text)
 		}
 		s.wantActive(keys, 10)
@@ -178,9 +169,8 @@ func TestKeysAfterPro(t *testing.T) {
 		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
 		s.wantActive(keys, 10)
 		remaining, err := s.accounts.Keys(t.Context(), s.account)
-		if err != nil || len(remaining) != 10 {
-			t.Errorf("got %d keys, %v, want all of them", len(remaining), err)
-		}
+		check.OK(t, err)
+		check.Equal(t, len(remaining), 10, "want all of them")
 	})
 }
 
@@ -188,9 +178,7 @@ func TestKeysAfterPro(t *testing.T) {
 func (s *fixture) wantActive(keys []string, want int) {
 	s.t.Helper()
 	rows, err := s.accounts.Keys(s.t.Context(), s.account)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	ring := auth.NewKeyring(s.Store, s.Log, auth.Rules{}).Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	}))

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stripe/stripe-go/v86"
+
+	"palmares/internal/dev/check"
 )
 
 // subscription is a subscription at Stripe.
@@ -73,9 +75,7 @@ func (p *fakeStripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		form, err = url.ParseQuery(string(body))
 	}
-	if err != nil {
-		p.t.Errorf("%s %s: got %v, want no error", r.Method, r.URL.Path, err)
-	}
+	check.Equal(p.t, err, nil, "%s %s", r.Method, r.URL.Path)
 	request := call{r.Method, r.URL.Path, form, r.Header.Get("Idempotency-Key")}
 	p.mu.Lock()
 	p.calls = append(p.calls, request)
@@ -341,9 +341,7 @@ func (p *fakeStripe) requests(what string) (found []call) {
 func (p *fakeStripe) only(t *testing.T, what string) call {
 	t.Helper()
 	found := p.requests(what)
-	if len(found) != 1 {
-		t.Fatalf("%s: got %d calls, want 1", what, len(found))
-	}
+	check.Must(t, len(found), 1, "%s: calls", what)
 	return found[0]
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -30,7 +31,7 @@ func newFuzzServer(f *testing.F) *Server {
 	db := testkit.Open(f, testkit.SQLite(f))
 	log := slog.New(slog.DiscardHandler)
 	s, err := New(f.Context(), Config{Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Store: db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log})
-	testkit.Check(f, err)
+	check.OK(f, err)
 	s.transport = publish("")
 	return s
 }
@@ -45,7 +46,7 @@ func FuzzClientID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, other, name, redirect string, at uint, change byte) {
 		want := registration{s.now().Unix(), cleanName(name), []string{strings.ToValidUTF8(redirect, "")}}
 		id, err := s.signRegistration(want)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if len(id) > maxClientID {
 			return // is not issued
 		}
@@ -108,7 +109,7 @@ func FuzzMetadata(f *testing.F) {
 func FuzzAuthorize(f *testing.F) {
 	s := newFuzzServer(f)
 	id, err := s.signRegistration(registration{s.now().Unix(), "Test", []string{local, "https://app.example/back?x=1"}})
-	testkit.Check(f, err)
+	check.OK(f, err)
 	f.Add(query(id, local).Encode())
 	f.Add(query(id, "https://app.example/back?x=1", "response_type", "token").Encode())
 	f.Add(query(id, "http://127.0.0.1:9/callback", "state", "").Encode() + "&state=1&state=2")

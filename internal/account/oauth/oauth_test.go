@@ -21,6 +21,7 @@ import (
 	"palmares/internal/core/limiter"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -43,11 +44,11 @@ func newKit(t *testing.T, s *store.Store) *kit {
 	server, err := New(t.Context(), Config{
 		Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Loopback: true, Store: s, Keyring: auth.NewKeyring(s, log, auth.Rules{}), Log: log,
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	k := &kit{Server: server, t: t, time: time.Now()}
 	k.now = func() time.Time { return k.time }
 	k.account, err = k.Accounts.Create(t.Context(), "ana@example.com", auth.Developer)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return k
 }
 
@@ -85,9 +86,7 @@ func (k *kit) register(redirects ...string) string {
 	k.t.Helper()
 	body, _ := json.Marshal(map[string]any{"client_name": "Test", "redirect_uris": redirects})
 	status, content := k.send("POST", registerPath, string(body))
-	if status != http.StatusCreated {
-		k.t.Fatalf("got %d %v, want a client", status, content)
-	}
+	check.Must(k.t, status, http.StatusCreated, content)
 	return content["client_id"].(string)
 }
 
@@ -115,11 +114,11 @@ func (k *kit) parse(q url.Values) (*Request, error) {
 func (k *kit) code(q url.Values) url.Values {
 	k.t.Helper()
 	request, err := k.parse(q)
-	testkit.Check(k.t, err)
+	check.OK(k.t, err)
 	location, err := k.Allow(k.t.Context(), request, k.account)
-	testkit.Check(k.t, err)
+	check.OK(k.t, err)
 	to, err := url.Parse(location)
-	testkit.Check(k.t, err)
+	check.OK(k.t, err)
 	return to.Query()
 }
 
@@ -140,9 +139,8 @@ func TestFlow(t *testing.T) {
 	eachKit(t, func(k *kit) {
 		client := k.register(local)
 		answer := k.code(query(client, local))
-		if answer.Get("iss") != base || answer.Get("state") != "a state&" {
-			k.t.Errorf("got %v, want the issuer and the state", answer)
-		}
+		check.Equal(k.t, answer.Get("iss"), base, answer)
+		check.Equal(k.t, answer.Get("state"), "a state&", answer)
 		form := exchange(client, answer.Get("code"))
 		for name, value := range map[string]string{"resource": "https://other.example/mcp", "grant_type": "password", "client_id": ""} {
 			wrong := url.Values{}
@@ -228,7 +226,7 @@ func TestRequests(t *testing.T) {
 	const published = "https://app.example/client.json"
 	k.transport = publish(`{"client_id":"` + published + `","redirect_uris":["` + local + `","https://app.example/back?x=1","cursor://anysphere.cursor-mcp/oauth/callback"]}`)
 	signed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(client, registeredPrefix))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	forged := registeredPrefix + base64.RawURLEncoding.EncodeToString(bytes.Replace(signed, []byte("app.example"), []byte("bad.example"), 1))
 	for _, c := range []struct {
 		name, redirect string
@@ -278,7 +276,7 @@ func TestRequests(t *testing.T) {
 			continue
 		}
 		to, err := url.Parse(rejection.Location)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if got := to.Query(); !strings.HasPrefix(rejection.Location, c.redirect+"?") || got.Get("error") != c.want || got.Get("iss") != base || got.Get("state") != "a state&" {
 			t.Errorf("%s: got %s, want %s with the issuer and state", c.name, rejection.Location, c.want)
 		}
@@ -367,9 +365,8 @@ func TestManyRegistrations(t *testing.T) {
 		status, _ := k.send("POST", registerPath, `{"redirect_uris":["https://a.example/"]}`)
 		statuses[status]++
 	}
-	if statuses[201] != 60 || statuses[429] != 9_940 {
-		t.Errorf("got %v, want 60 registrations and 9,940 errors", statuses)
-	}
+	check.Equal(t, statuses[201], 60, statuses)
+	check.Equal(t, statuses[429], 9_940, statuses)
 	k.time = k.time.Add(time.Minute)
 	used, unused := k.register(local), k.register(local, "https://a.example/")
 	if status, got := k.token(exchange(used, k.code(query(used, local)).Get("code"))); status != 200 {
@@ -417,9 +414,7 @@ func TestMetadataDocuments(t *testing.T) {
 			t.Fatalf("got %+v, %v, want a verified client", request, err)
 		}
 	}
-	if got := p.requests.Load(); got != 1 {
-		t.Errorf("got %d requests, want 1", got)
-	}
+	check.Equal(t, p.requests.Load(), 1, "requests")
 	if _, err := k.parse(query(id, "https://evil.example/")); err != errReturn {
 		t.Errorf("got %v, want errReturn", err)
 	}
@@ -459,9 +454,7 @@ func TestMetadataDocuments(t *testing.T) {
 		for i := range 100 {
 			_, _ = k.parse(query(fmt.Sprintf("%s/%s%d", p.URL, name, i), local))
 		}
-		if got := p.requests.Load() - before; got != limit.want {
-			t.Errorf("by %s: got %d requests within a minute, want %d", name, got, limit.want)
-		}
+		check.Equal(t, p.requests.Load()-before, limit.want, "by %s: requests within a minute", name)
 		limit.other.Limit = usual
 	}
 }
@@ -508,9 +501,7 @@ func TestLookalikes(t *testing.T) {
 		t.Error("got a redirect to a host in another script, want it refused")
 	}
 	for name, want := range map[string]string{"Claude": "", "Éditeur d’œuvres 2": "", "Сlaude": "С (U+0421)", "Cıaudее": "ı (U+0131), е (U+0435)", "Ｃlaude": "Ｃ (U+FF23)"} {
-		if got := (&Client{Name: name}).Lookalikes(); got != want {
-			t.Errorf("%s: got %q, want %q", name, got, want)
-		}
+		check.Equal(t, (&Client{Name: name}).Lookalikes(), want, name)
 	}
 }
 
@@ -561,9 +552,7 @@ func TestMetadata(t *testing.T) {
 	}
 	for resource, want := range map[string][]string{base: {"/mcp", "/api/v1/tools"}, base + "/mcp": {"/mcp"}, "https://other.example": nil} {
 		for _, path := range []string{"/mcp", "/api/v1/tools"} {
-			if got := k.Accepts(resource, httptest.NewRequest("GET", path, nil)); got != slices.Contains(want, path) {
-				t.Errorf("%s at %s: got %v", resource, path, got)
-			}
+			check.Equal(t, k.Accepts(resource, httptest.NewRequest("GET", path, nil)), slices.Contains(want, path), "%s at %s", resource, path)
 		}
 	}
 }
@@ -581,9 +570,7 @@ func TestResponsesOfTokenEndpoints(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		k.ServeHTTP(w, r)
-		if got := w.Header().Get("Cache-Control"); got != "no-store" {
-			t.Errorf("%s %s %.50s: got Cache-Control %q, want no-store", method, path, form, got)
-		}
+		check.Equal(t, w.Header().Get("Cache-Control"), "no-store", "%s %s %.50s: Cache-Control", method, path, form)
 		if w.Body.Len() > 0 && (w.Header().Get("Content-Type") != "application/json" || w.Header().Get("X-Content-Type-Options") != "nosniff") {
 			t.Errorf("%s %s %.50s: got headers %v, want JSON", method, path, form, w.Header())
 		}
@@ -627,7 +614,7 @@ func TestResponsesOfTokenEndpoints(t *testing.T) {
 		t.Errorf("got %d requests granted in a minute, want a limit", granted)
 	}
 	k.time = k.time.Add(time.Minute)
-	testkit.Check(t, k.Store.Close())
+	check.OK(t, k.Store.Close())
 	want(send("POST", tokenPath, valid), 503, "temporarily_unavailable", "Retry-After", "60")
 	want(send("POST", revokePath, "client_id=x&token=oat_"+strings.Repeat("0", 50)), 200, "", "", "") // no token has this checksum
 }
@@ -646,15 +633,11 @@ func TestRevokedTokenIsForgotten(t *testing.T) {
 		k.Keyring.Identify(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
 		return w.Code
 	}
-	if got := status(); got != http.StatusOK {
-		t.Fatalf("got %d, want a token that works", got)
-	}
+	check.Must(t, status(), http.StatusOK, "want a token that works")
 	if got, _ := k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {access}}.Encode()); got != http.StatusOK {
 		t.Fatalf("got %d, want 200", got)
 	}
-	if got := status(); got != http.StatusUnauthorized {
-		t.Errorf("got %d after the token was revoked, want 401", got)
-	}
+	check.Equal(t, status(), http.StatusUnauthorized, "after the token was revoked")
 }
 
 // Limits of client IDs and redirect URIs, and what may be part of them.
@@ -673,9 +656,7 @@ func TestRedirectRules(t *testing.T) {
 		for i := range uris {
 			uris[i] = "https://a.example/"
 		}
-		if got := validRedirects(uris); got != want {
-			t.Errorf("%d redirects: got %t, want %t", n, got, want)
-		}
+		check.Equal(t, validRedirects(uris), want, "%d redirects", n)
 	}
 	c := Client{RedirectURIs: []string{"http://localhost:1/a", "https://a.example:1/a", "%"}}
 	for uri, want := range map[string]bool{
@@ -690,9 +671,9 @@ func TestRedirectRules(t *testing.T) {
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
 	for at, want := range map[int64]bool{1_800_000_000: true, 1_800_000_000 - int64(unusedLifetime/time.Second): true, 1_800_000_000 + int64(unusedLifetime/time.Second): true} {
 		id, err := s.signRegistration(registration{At: at, Name: "a", Redirects: []string{"https://a.example/"}})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		signed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(id, registeredPrefix))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if _, err := s.registeredClient(t.Context(), id); (err == nil) != want {
 			t.Errorf("registered at %d: got %v, want a client: %t", at, err, want)
 		}
@@ -703,9 +684,7 @@ func TestRedirectRules(t *testing.T) {
 			}
 		}
 	}
-	if len(s.sign(nil)) != 16 {
-		t.Errorf("got a signature of %d bytes, want 16", len(s.sign(nil)))
-	}
+	check.Equal(t, len(s.sign(nil)), 16, "signature of bytes")
 }
 
 // A registration is part of the client_id, so it must fit into a URL.

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -42,9 +43,7 @@ func TestBrowserOf(t *testing.T) {
 		if device.Browser != "" {
 			got = strings.TrimSuffix(device.Browser+" on "+device.System, " on ")
 		}
-		if got != want {
-			t.Errorf("%s: got %s, want %s", userAgent, got, want)
-		}
+		check.Equal(t, got, want, userAgent)
 	}
 }
 
@@ -65,13 +64,9 @@ func TestSessionsShowBrowsers(t *testing.T) {
 		b := s.signIn("ana@example.com")
 		page := b.get("/account/settings")
 		wantPage(t, page, 200, "<li>Firefox on Linux: signed in on")
-		if n := strings.Count(page.text, "<li>Unknown browser: signed in on"); n != 2 {
-			t.Errorf("got %d unknown browsers, want 2: %s", n, page.text)
-		}
+		check.Equal(t, strings.Count(page.text, "<li>Unknown browser: signed in on"), 2, "unknown browsers")
 		wantNoText(t, page, "Gecko", "éé")
-		if export := b.get("/account/export").text; !strings.Contains(export, "Gecko/20100101") {
-			t.Errorf("got export %s, want the stored user agent", export)
-		}
+		check.Contains(t, b.get("/account/export").text, "Gecko/20100101", "export")
 		for _, row := range db.Write.Session.Query().AllX(t.Context()) {
 			if len(row.UserAgent) > 300 || strings.ContainsAny(row.UserAgent, "\x00\ufffd") || !utf8.ValidString(row.UserAgent) {
 				t.Errorf("got user agent %q, want at most 300 bytes of text", row.UserAgent)

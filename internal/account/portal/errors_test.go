@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -33,9 +34,7 @@ func TestInvalidForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { wantPage(t, b.send("POST", "/account/keys", c.body), c.status, c.text) })
 	}
-	if n := s.db.Write.APIKey.Query().CountX(t.Context()); n != 0 {
-		t.Errorf("got %d keys, want 0", n)
-	}
+	check.Equal(t, s.db.Write.APIKey.Query().CountX(t.Context()), 0, "keys")
 }
 
 func TestOtherMethods(t *testing.T) {
@@ -83,13 +82,9 @@ func throughProxy(t *testing.T) (store.Config, *proxy) {
 	t.Helper()
 	cfg := testkit.Postgres(t)
 	address, err := url.Parse(cfg.DatabaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	p := &proxy{listener: listener}
 	server := address.Host
 	go func() {
@@ -149,9 +144,7 @@ func TestDatabaseUnavailable(t *testing.T) {
 			}
 		}
 	}
-	if s.smtp.Count("eva@example.com") != 0 {
-		t.Error("got an email that cannot be used, want none")
-	}
+	check.Equal(t, s.smtp.Count("eva@example.com"), 0, "email that cannot be used")
 }
 
 // Pages are available while an import or a migration writes to SQLite.
@@ -163,9 +156,7 @@ func TestPagesDuringAWrite(t *testing.T) {
 	b.makeKey("laptop")
 	for name, db := range map[string]*store.Store{"same process": s.db, "another process": testkit.Open(t, cfg)} {
 		writing, err := db.Write.Tx(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		writing.Account.Update().SetManualPlan(false).ExecX(t.Context())
 		shown := make(chan struct{})
 		go func() {
@@ -177,9 +168,7 @@ func TestPagesDuringAWrite(t *testing.T) {
 			}
 		}()
 		wait.Receive(t, "pages during a write", shown)
-		if err := writing.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, writing.Rollback())
 	}
 }
 
@@ -204,16 +193,12 @@ func TestErrorPageLinks(t *testing.T) {
 	s := newSQLiteSite(t)
 	for _, got := range []response{s.browser().get("/account/nothing"), s.browser().get("/login/confirm?token=x"), s.browser().send("POST", "/login", strings.NewReader("email=%zz"))} {
 		wantNoText(t, got, "Go to your account")
-		if !strings.Contains(got.text, `href="/login">Sign in</a>`) {
-			t.Errorf("got no link to sign in, want one: %s", got.text)
-		}
+		check.Contains(t, got.text, `href="/login">Sign in</a>`, "link to sign in")
 	}
 	b := s.signIn("ana@example.com")
 	for _, got := range []response{b.get("/account/nothing"), b.send("POST", "/account/keys", strings.NewReader("name=%zz"))} {
 		wantNoText(t, got, ">Sign in<")
-		if !strings.Contains(got.text, "Go to your account") {
-			t.Errorf("got no link to the account, want one: %s", got.text)
-		}
+		check.Contains(t, got.text, "Go to your account", "link to the account")
 	}
 }
 
@@ -251,9 +236,7 @@ func TestRejectedFormsKeepInput(t *testing.T) {
 		got := c.browser.post(c.path, c.form...)
 		t.Run(name, func(t *testing.T) { wantPage(t, got, 400, append(c.texts, `role="alert"`)...) })
 	}
-	if form := b.get("/account/queries/best/edit"); !strings.Contains(form.text, `name="edits" value="1"`) {
-		t.Errorf("got form %s, want it to say that it edits", form.text)
-	}
+	check.Contains(t, b.get("/account/queries/best/edit").text, `name="edits" value="1"`, "form")
 
 	// Also if a limit is reached, or the plan has ended, while the form is open.
 	for range 10 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"palmares/internal/account/billing"
+	"palmares/internal/dev/check"
 )
 
 func enableBilling(cfg *Config) {
@@ -51,9 +52,7 @@ func TestPlanPage(t *testing.T) {
 			page := b.get("/account/plan")
 			wantPage(t, page, 200, c.texts...)
 			wantNoText(t, page, c.not...)
-			if due := strings.Contains(b.get(home).text, "Your last payment failed"); due != (name == "payment failed") {
-				t.Errorf("got warning on the keys page: %v, want %v", due, !due)
-			}
+			check.Equal(t, strings.Contains(b.get(home).text, "Your last payment failed"), (name == "payment failed"), "warning on the keys page")
 		})
 	}
 }
@@ -111,9 +110,7 @@ func TestReturnFromCheckoutWhileStripeFails(t *testing.T) {
 	wantPage(t, page, 200, "Your payment is being confirmed")
 	wantNoText(t, page, "Nothing was changed", "Subscribe to Pro")
 	wantPage(t, b.get("/account/plan"), 200, "Subscribe to Pro") // nothing was paid
-	if !strings.Contains(s.log.String(), "reading the subscription from Stripe failed") {
-		t.Error("got no log line, want one")
-	}
+	check.Contains(t, s.log.String(), "reading the subscription from Stripe failed", "log line")
 }
 
 func TestBillingDisabled(t *testing.T) {
@@ -176,9 +173,7 @@ func TestReturnFromCheckout(t *testing.T) {
 
 	stripe.set(active) // a moment later
 	back = b.get("/account/plan/done")
-	if back.to() != "/account/plan" {
-		t.Errorf("got a redirect to %s, want /account/plan", back.to())
-	}
+	check.Equal(t, back.to(), "/account/plan", "redirect")
 	wantPage(t, b.get(back.to()), 200, "You are on the <strong>Pro</strong> plan", "It renews on 1 January 2100")
 	wantNoText(t, b.get("/account/plan?done=paying"), "being confirmed")
 }
@@ -191,9 +186,7 @@ func TestReturnFromBillingPortal(t *testing.T) {
 	wantRedirect(t, b.get("/account/plan/done"), "/account/plan")
 	b.site.db.Write.Customer.Update().SetReadAt(time.Now().Add(-time.Minute)).ExecX(t.Context())
 	stripe.set("")
-	if back := b.get("/account/plan/back"); back.to() != "/account/plan" {
-		t.Errorf("got a redirect to %s, want /account/plan", back.to())
-	}
+	check.Equal(t, b.get("/account/plan/back").to(), "/account/plan", "redirect")
 	wantPage(t, b.get("/account/plan"), 200, "You are on the <strong>Developer</strong> plan", "Subscribe to Pro")
 }
 

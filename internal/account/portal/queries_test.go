@@ -10,6 +10,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -18,14 +19,11 @@ func TestQueries(t *testing.T) {
 		s := newSite(t, db)
 		ana := s.signIn("ana@example.com")
 		const text = "query Tools($limit: Int! = 3) { tools(limit: $limit) { items { name } } }"
-		if page := ana.get("/account/queries"); !strings.Contains(page.text, "You have no saved queries yet") {
-			t.Errorf("got page %s, want no queries", page.text)
-		}
+		check.Contains(t, ana.get("/account/queries").text, "You have no saved queries yet", "page")
 		opened := ana.post("/account/queries/new", "query", text+"#<b>", "variables", `{"limit": 2}`)
 		for _, want := range []string{"#&lt;b&gt;", `name="title" value="Tools"`, `name="name" value="tools"`, "limit&#34;: 2}", "<option>name</option>"} {
-			if opened.Code != 200 || !strings.Contains(opened.Body.String(), want) {
-				t.Errorf("form from the explorer: got status %d %s, want %s", opened.Code, opened.text, want)
-			}
+			check.Equal(t, opened.Code, 200, "form from the explorer: %s", opened.text)
+			check.Contains(t, opened.Body.String(), want, "form from the explorer: %s", opened.text)
 		}
 		for _, wrong := range [][]string{
 			{"name", "Best", "handle", "ana", "query", text}, {"name", "best", "query", text}, {"name", "best", "handle", "admin", "query", text},
@@ -51,21 +49,15 @@ func TestQueries(t *testing.T) {
 		}
 		ben := s.signIn("ben@example.com")
 		for _, action := range []string{"", "/edit", "/delete"} {
-			if page := ben.get("/account/queries/best" + action); page.Code != 404 {
-				t.Errorf("another account's query%s: got status %d, want 404", action, page.Code)
-			}
+			check.Equal(t, ben.get("/account/queries/best"+action).Code, 404, "another account's query%s: status", action)
 		}
 		for _, action := range []string{"/token", "/revoke-token", "/delete"} {
-			if page := ben.post("/account/queries/best" + action); page.Code != 404 {
-				t.Errorf("another account's query%s: got status %d, want 404", action, page.Code)
-			}
+			check.Equal(t, ben.post("/account/queries/best"+action).Code, 404, "another account's query%s: status", action)
 		}
 		if page := ben.post("/account/queries", "name", "best", "handle", "ana", "query", text); page.Code != 400 || !strings.Contains(page.text, "taken") {
 			t.Errorf("handle of another account: got status %d %s, want 400", page.Code, page.text)
 		}
-		if page := ana.post("/account/queries", "name", "long", "query", strings.Repeat("#", 400_000)); page.Code != 413 {
-			t.Errorf("long form: got status %d, want 413", page.Code)
-		}
+		check.Equal(t, ana.post("/account/queries", "name", "long", "query", strings.Repeat("#", 400_000)).Code, 413, "long form: status")
 		// A chart whose columns an edited query no longer has is chosen again.
 		drawn := []string{"name", "drawn", "chart", "bar", "x", "name", "y", "score", "query"}
 		wantRedirect(t, ana.post("/account/queries", append(drawn, "{ tools { items { name score } } }")...), "/account/queries/drawn")
@@ -75,9 +67,7 @@ func TestQueries(t *testing.T) {
 		wantNoText(t, ana.get("/account/queries/lists"), ".csv")
 		wantNoText(t, ana.post("/account/queries/lists/token"), ".csv")
 		ana.post("/account/queries/best/revoke-token")
-		if page := ana.get("/account/queries/best/delete"); !strings.Contains(page.text, "Delete <script>x</script>?") {
-			t.Errorf("got page %s, want a question first", page.text)
-		}
+		check.Contains(t, ana.get("/account/queries/best/delete").text, "Delete <script>x</script>?", "page")
 		if page := ana.post("/account/queries/best/delete"); page.Code != 303 || ana.get("/account/queries/best").Code != 404 {
 			t.Errorf("deleting: got status %d, want 303 and no query", page.Code)
 		}
@@ -118,9 +108,7 @@ func TestDraftIsCharged(t *testing.T) {
 	ana := s.signIn("ana@example.com")
 	wantPage(t, ana.post(draftPath, "query", "{ stats { toolsTotal } }"), 200)
 	wantPage(t, ana.post("/account/queries", "query", "{ nothing }"), 400)
-	if charged != 2 {
-		t.Errorf("got %d forms charged, want 2", charged)
-	}
+	check.Equal(t, charged, 2, "forms charged")
 	refusal = problem.New(problem.TooMany, "Pages of your network have used up their computing time.")
 	wantPage(t, ana.post(draftPath, "query", "{ stats { toolsTotal } }"), 429)
 }

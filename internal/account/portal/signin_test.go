@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -27,19 +28,14 @@ func TestSignUpByLink(t *testing.T) {
 		scanner := s.browser() // without cookies, and without submitting the form
 		for range 3 {
 			wantPage(t, scanner.get(sent.path(t)), 200, "signing in as", "ana@example.com")
-			if head := scanner.send("HEAD", sent.path(t), nil); head.Code != 200 {
-				t.Errorf("HEAD: got status %d, want 200", head.Code)
-			}
+			check.Equal(t, scanner.send("HEAD", sent.path(t), nil).Code, 200, "HEAD: status")
 		}
-		if len(scanner.cookies) != 0 || db.Write.Account.Query().CountX(t.Context()) != 0 {
-			t.Fatal("got the link used by opening it, want it unused")
-		}
+		check.Must(t, len(scanner.cookies), 0, "want it unused")
+		check.Must(t, db.Write.Account.Query().CountX(t.Context()), 0, "want it unused")
 
 		wantRedirect(t, b.post("/login/confirm", "token", sent.token(t)), home)
 		wantPage(t, b.get(home), 200, "You have no keys yet", "ana@example.com")
-		if s.account("ana@example.com").Plan != "developer" {
-			t.Error("got another plan, want Developer")
-		}
+		check.Equal(t, s.account("ana@example.com").Plan, "developer", "another plan")
 	})
 }
 
@@ -171,12 +167,9 @@ func TestSignInDoesNotRevealAccounts(t *testing.T) {
 		}
 		responses = append(responses, all+normalized(b.post("/login", "email", email), email))
 	}
-	if responses[0] != responses[1] || responses[0] != responses[2] {
-		t.Errorf("got different responses, want the same\nknown:\n%s\nunknown:\n%s", responses[0], responses[1])
-	}
-	if !strings.Contains(responses[0], "429") {
-		t.Error("got no limit, want one")
-	}
+	check.Equal(t, responses[0], responses[1])
+	check.Equal(t, responses[0], responses[2])
+	check.Contains(t, responses[0], "429", "limit")
 }
 
 func TestEmailsPerMailbox(t *testing.T) {
@@ -225,9 +218,7 @@ func TestEmailsPerNetwork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := emailsFrom(t, newSQLiteSite(t, trust), c.address, c.header); got != c.want {
-				t.Errorf("got %d emails, want %d", got, c.want)
-			}
+			check.Equal(t, emailsFrom(t, newSQLiteSite(t, trust), c.address, c.header), c.want, "emails")
 		})
 	}
 }
@@ -271,9 +262,7 @@ func TestInvalidAddresses(t *testing.T) {
 			t.Errorf("%q: got HTML in the page, want it escaped", email)
 		}
 	}
-	if n := s.db.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
-		t.Errorf("got %d confirmations, want 0", n)
-	}
+	check.Equal(t, s.db.Write.Confirmation.Query().CountX(t.Context()), 0, "confirmations")
 }
 
 // If an email cannot be queued, the page does not say that it was sent.
@@ -347,9 +336,7 @@ func TestInvalidLinks(t *testing.T) {
 	wantPage(t, ana.post("/login/code", "code", change.code), 404, "Invalid link")
 	wantRedirect(t, ana.get("/login/code"), "/login")
 	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
-		if row.Tries != 0 {
-			t.Errorf("%s: got attempts counted, want 0", row.Email)
-		}
+		check.Equal(t, row.Tries, 0, "%s: attempts counted", row.Email)
 	}
 	mixed := s.signIn("mia@example.com")
 	code := mixed.start("max@example.com").code

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"palmares/ent"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/notify/webhook"
 )
@@ -27,9 +27,7 @@ var shownSecret = regexp.MustCompile(`whsec_[A-Za-z0-9+/&#;=]+`)
 func (s *site) pro(email string) *browser {
 	s.t.Helper()
 	b := s.signIn(email)
-	if err := auth.NewAccounts(s.db).SetPlan(s.t.Context(), s.account(email), auth.Pro); err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, auth.NewAccounts(s.db).SetPlan(s.t.Context(), s.account(email), auth.Pro))
 	return b
 }
 
@@ -47,9 +45,7 @@ func TestWebhookPages(t *testing.T) {
 		defer receiver.Close()
 		s := newSite(t, db)
 		ana := s.pro("ana@example.com")
-		if page := ana.get("/account/webhooks"); !strings.Contains(page.text, "You have no endpoints yet") {
-			t.Errorf("got page %s, want no endpoints", page.text)
-		}
+		check.Contains(t, ana.get("/account/webhooks").text, "You have no endpoints yet", "page")
 		added := ana.post("/account/webhooks", "url", receiver.URL+"/<b>", "type", "tool.created", "category", "code", "category", "image", "batches", "1")
 		secret := shownSecret.FindString(added.Body.String())
 		if added.Code != 200 || secret == "" {
@@ -71,12 +67,8 @@ func TestWebhookPages(t *testing.T) {
 			t.Errorf("invalid settings: got status %d, want 400", page.Code)
 		}
 		for _, form := range [][]string{{}, {"batches", "1", "type", "price.changed", "category", "code"}} {
-			if got := ana.post(path+"/settings", form...); got.Code != 303 {
-				t.Errorf("settings %v: got status %d, want 303", form, got.Code)
-			}
-			if got := strings.Contains(ana.get(path).Body.String(), checked); got != (len(form) > 0) {
-				t.Errorf("settings %v: got the box checked: %t, want %t", form, got, len(form) > 0)
-			}
+			check.Equal(t, ana.post(path+"/settings", form...).Code, 303, "settings %v: status", form)
+			check.Equal(t, strings.Contains(ana.get(path).Body.String(), checked), (len(form) > 0), "settings %v: box checked", form)
 		}
 		if e := db.Read.Endpoint.Query().OnlyX(t.Context()); fmt.Sprint(e.Types, e.Categories) != "[price.changed] [code]" {
 			t.Errorf("settings: got %v and %v, want one type and one category", e.Types, e.Categories)
@@ -84,9 +76,7 @@ func TestWebhookPages(t *testing.T) {
 		// Reloading the result of a test event sends nothing.
 		test := func() response {
 			sent := ana.post(path + "/test")
-			if sent.Code != 303 {
-				t.Errorf("test event: got status %d, want 303", sent.Code)
-			}
+			check.Equal(t, sent.Code, 303, "test event: status")
 			ana.get(sent.Header().Get("Location"))
 			return ana.get(sent.Header().Get("Location"))
 		}
@@ -106,17 +96,13 @@ func TestWebhookPages(t *testing.T) {
 		if rotated == "" || rotated == secret {
 			t.Errorf("got secret %q, want a new one", rotated)
 		}
-		if page := ana.get(path); !strings.Contains(page.text, "The previous secret is valid until") {
-			t.Errorf("after rotating: got page %s, want both secrets", page.text)
-		}
+		check.Contains(t, ana.get(path).text, "The previous secret is valid until", "after rotating: page")
 		for _, wrong := range [][]string{{"event", "evt_99"}, {"event", "x"}, {"since", "yesterday"}, {}} {
 			if page := ana.post(path+"/replay", wrong...); page.Code < 400 || page.Code >= 500 || !strings.Contains(page.text, `role="alert"`) {
 				t.Errorf("replay of %v: got status %d, want 4xx", wrong, page.Code)
 			}
 		}
-		if page := ana.post(path+"/replay", "since", "2026-01-01T00:00"); page.Code != 303 {
-			t.Errorf("replay: got status %d, want 303", page.Code)
-		}
+		check.Equal(t, ana.post(path+"/replay", "since", "2026-01-01T00:00").Code, 303, "replay: status")
 		e := db.Read.Endpoint.Query().OnlyX(t.Context())
 		batch := db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(7).SetEvents([]int{7, 9}).SetType(journal.EventsBatch).SetNumber(1).
 			SetAt(s.now().UTC()).SetStatus(500).SetTookMs(1).SetResponse("").SetDelivered(false).SaveX(t.Context())
@@ -124,9 +110,7 @@ func TestWebhookPages(t *testing.T) {
 			t.Errorf("batch %s: got page %s, want the batch, which can be sent again", id, page.text)
 		}
 		ana.post(path + "/pause")
-		if page := ana.get(path); !strings.Contains(page.text, "This endpoint is paused") {
-			t.Errorf("after pausing: got page %s, want a paused endpoint", page.text)
-		}
+		check.Contains(t, ana.get(path).text, "This endpoint is paused", "after pausing: page")
 		ana.post(path + "/resume")
 		if page := ana.get(path); strings.Contains(page.text, "This endpoint is paused") {
 			t.Errorf("after resuming: got page %s, want an active endpoint", page.text)
@@ -138,17 +122,13 @@ func TestWebhookPages(t *testing.T) {
 			if method != "" {
 				got = ben.post(path + method)
 			}
-			if got.Code != 404 {
-				t.Errorf("another account's endpoint%s: got status %d, want 404", method, got.Code)
-			}
+			check.Equal(t, got.Code, 404, "another account's endpoint%s: status", method)
 		}
 		if page := ana.get(path); page.Code != 200 || !strings.Contains(page.text, ">Pause endpoint<") {
 			t.Error("got the endpoint changed by another account, want it unchanged")
 		}
 		ana.post(path + "/remove")
-		if page := ana.get(path); page.Code != 404 {
-			t.Errorf("after removing: got status %d, want 404", page.Code)
-		}
+		check.Equal(t, ana.get(path).Code, 404, "after removing: status")
 	})
 }
 
@@ -160,29 +140,22 @@ func TestInvalidEndpoints(t *testing.T) {
 		{"url", "https://10.0.0.1/"}, {"url", "https://example.com", "type", "tool.exploded"}, {"url", "https://example.com", "category", "A B!"},
 	} {
 		page := ana.post("/account/webhooks", form...)
-		if page.Code != 400 || !strings.Contains(page.text, `role="alert"`) {
-			t.Errorf("%v: got status %d, want 400", form, page.Code)
-		}
+		check.Equal(t, page.Code, 400, form)
+		check.Contains(t, page.text, `role="alert"`, form)
 	}
 	for i := range 10 {
-		if page := ana.post("/account/webhooks", "url", fmt.Sprintf("https://example.com/%d", i)); page.Code != 200 {
-			t.Fatalf("endpoint %d: got status %d, want 200", i, page.Code)
-		}
+		check.Must(t, ana.post("/account/webhooks", "url", fmt.Sprintf("https://example.com/%d", i)).Code, 200, "endpoint %d: status", i)
 	}
 	if page := ana.get("/account/webhooks"); !strings.Contains(page.text, "10 of 10 endpoints") || strings.Contains(page.text, `id="url"`) {
 		t.Error("got a form for an eleventh endpoint, want none")
 	}
-	if page := ana.post("/account/webhooks", "url", "https://example.com/more"); page.Code != 400 {
-		t.Errorf("eleventh endpoint: got status %d, want 400", page.Code)
-	}
+	check.Equal(t, ana.post("/account/webhooks", "url", "https://example.com/more").Code, 400, "eleventh endpoint: status")
 
 	dev := s.signIn("dev@example.com")
 	if page := dev.get("/account/webhooks"); !strings.Contains(page.text, "Upgrade to Pro") || strings.Contains(page.text, `id="url"`) {
 		t.Error("Developer plan: got the form, want none")
 	}
-	if page := dev.post("/account/webhooks", "url", "https://example.com"); page.Code != 403 {
-		t.Errorf("Developer plan: got status %d, want 403", page.Code)
-	}
+	check.Equal(t, dev.post("/account/webhooks", "url", "https://example.com").Code, 403, "Developer plan: status")
 }
 
 // All attempts of the last 30 days can be reached page by page, and so can the
@@ -200,9 +173,7 @@ func TestOlderAttempts(t *testing.T) {
 			rows[i] = db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(i + 1).SetType("tool.created").SetNumber(1).
 				SetAt(s.now().UTC().Add(time.Duration(i/2-all) * time.Second)).SetStatus(500 - 300*(i%2)).SetTookMs(1).SetResponse("").SetDelivered(i%2 == 1)
 		}
-		if err := db.Write.Attempt.CreateBulk(rows...).Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, db.Write.Attempt.CreateBulk(rows...).Exec(t.Context()))
 		for name, want := range map[string]struct {
 			address string
 			events  []int
@@ -214,9 +185,7 @@ func TestOlderAttempts(t *testing.T) {
 			pages := 0
 			for address := want.address; address != ""; pages++ {
 				page := ana.get(address)
-				if page.Code != 200 {
-					t.Fatalf("%s: got status %d, want 200", address, page.Code)
-				}
+				check.Must(t, page.Code, 200, "%s: status", address)
 				for _, found := range attemptShown.FindAllStringSubmatch(page.text, -1) {
 					number, _ := strconv.Atoi(found[1])
 					got = append(got, number)
@@ -226,9 +195,8 @@ func TestOlderAttempts(t *testing.T) {
 					address = html.UnescapeString(older[1])
 				}
 			}
-			if !slices.Equal(got, want.events) || pages != (len(want.events)+shownAttempts-1)/shownAttempts {
-				t.Errorf("%s: got %d pages with %v, want %v", name, pages, got, want.events)
-			}
+			check.Slices(t, got, want.events, name)
+			check.Equal(t, pages, (len(want.events)+shownAttempts-1)/shownAttempts, name)
 		}
 		// Unknown and invalid ids.
 		for address, text := range map[string]string{
@@ -278,18 +246,14 @@ func TestTestEventLimitPage(t *testing.T) {
 		ana.post("/account/webhooks", "url", receiver.URL)
 		path := endpointPath(db.Read.Endpoint.Query().OnlyX(t.Context()))
 		for range 10 {
-			if got := ana.post(path + "/test"); got.Code != http.StatusSeeOther {
-				t.Errorf("got status %d, want 303", got.Code)
-			}
+			check.Equal(t, ana.post(path+"/test").Code, http.StatusSeeOther, "status")
 		}
 		got := ana.post(path + "/test")
 		wantPage(t, got, http.StatusTooManyRequests, "An account can send 10 test events per minute. Try again in")
 		if seconds, err := strconv.Atoi(got.Header().Get("Retry-After")); err != nil || seconds < 1 || seconds > 60 {
 			t.Errorf("got Retry-After %q, want 1 to 60", got.Header().Get("Retry-After"))
 		}
-		if calls.Load() != 10 {
-			t.Errorf("got %d calls, want 10", calls.Load())
-		}
+		check.Equal(t, calls.Load(), 10, "calls")
 	})
 }
 
@@ -323,9 +287,7 @@ func TestAttemptPage(t *testing.T) {
 		wantPage(t, page, 200, "webhook.test", "responded with status 500", "<p>Status 500</p>", "none, because test events are sent once",
 			"<code>webhook-id</code></th><td><code>msg_test_", "<code>webhook-timestamp</code>", "<code>Content-Type</code></th><td><code>application/json</code>",
 			"<code>webhook-signature</code></th><td>hidden", `"message": "This is a test of Palmarès."`)
-		if !strings.Contains(page.Body.String(), ">&lt;b&gt;oh no&lt;/b&gt;</pre>") {
-			t.Errorf("got page %s, want the escaped body of the response", page.Body)
-		}
+		check.Contains(t, page.Body.String(), ">&lt;b&gt;oh no&lt;/b&gt;</pre>", "page")
 		wantNoText(t, page, "style=")
 		status, body = http.StatusFound, ""
 		wantPage(t, test(), 200, "Redirects are not followed", "The body of the response is empty")

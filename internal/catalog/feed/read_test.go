@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/record"
+	"palmares/internal/dev/check"
 )
 
 // The lines of a small valid feed, in which tests change one thing at a time.
@@ -48,9 +49,7 @@ func TestValidFeeds(t *testing.T) {
 		"with only a header":        validHeader,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := read(t, feed); got != "" {
-				t.Errorf("got %s, want no errors", got)
-			}
+			check.Equal(t, read(t, feed), "", "want no errors")
 		})
 	}
 }
@@ -197,9 +196,7 @@ func TestRules(t *testing.T) {
 			if feed == valid {
 				t.Fatalf("got no %q in the feed, want one to replace", c.from)
 			}
-			if got := read(t, feed); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			check.Equal(t, read(t, feed), c.want)
 		})
 	}
 }
@@ -220,9 +217,7 @@ func TestAllowedValues(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			feed := strings.Replace(strings.Join(validLines, "\n"), c.from, c.to, 1)
-			if got := read(t, feed); got != "" {
-				t.Errorf("got %s, want no errors", got)
-			}
+			check.Equal(t, read(t, feed), "", "want no errors")
 		})
 	}
 }
@@ -274,9 +269,8 @@ func TestCompressedFeeds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := read(t, string(c.feed))
-			if !strings.Contains(got, c.want) || (c.name == "whole") != (got == "") {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			check.Contains(t, got, c.want)
+			check.Equal(t, (c.name == "whole"), (got == ""))
 		})
 	}
 }
@@ -285,17 +279,13 @@ func TestCompressedFeeds(t *testing.T) {
 func TestReferencesToUnreadableRecords(t *testing.T) {
 	long := strings.Replace(validTool, "Écrit bien.", strings.Repeat("x", MaxLine), 1)
 	want := "line 3: the line is longer than 1 MiB"
-	if got := read(t, strings.Join([]string{validHeader, validCategory, long, validRetired, validComparison}, "\n")); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, read(t, strings.Join([]string{validHeader, validCategory, long, validRetired, validComparison}, "\n")), want)
 	var compressed bytes.Buffer
 	w := gzip.NewWriter(&compressed)
 	_, _ = io.WriteString(w, strings.Join([]string{validHeader, validCategory, validComparison, ""}, "\n"))
 	_ = w.Flush()
 	want = "line 4: the compressed feed is damaged or truncated"
-	if got := read(t, compressed.String()); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, read(t, compressed.String()), want)
 }
 
 func TestAtMostAHundredErrors(t *testing.T) {
@@ -331,13 +321,9 @@ func TestLongestLine(t *testing.T) {
 		const start, end = `{"type":"category","slug":"code","label":"`, `"}`
 		return start + strings.Repeat("a", length-len(start)-len(end)) + end
 	}
-	if got := read(t, validHeader+"\n"+line(1<<20)+"\n"); got != "" {
-		t.Errorf("line of 1 MiB: got %s, want no errors", got)
-	}
+	check.Equal(t, read(t, validHeader+"\n"+line(1<<20)+"\n"), "", "line of 1 MiB: want no errors")
 	const want = "line 2: the line is longer than 1 MiB"
-	if got := read(t, validHeader+"\n"+line(1<<20+1)+"\n"); got != want {
-		t.Errorf("line of 1 MiB and one byte: got %s, want %s", got, want)
-	}
+	check.Equal(t, read(t, validHeader+"\n"+line(1<<20+1)+"\n"), want, "line of 1 MiB and one byte")
 }
 
 // once is a feed that can be read once.
@@ -392,25 +378,17 @@ func FuzzRead(f *testing.F) {
 		out := NewWriter(&again, before.Header.UpdatedAt)
 		rewrite := scanner{selected: Selection{Types: record.Types}, errs: &ValidationError{}}
 		rewrite.visit = func(_ int, rec record.Record, _ bool) error { out.Write(rec); return nil }
-		if err := rewrite.scan(context.Background(), NewLines(bytes.NewReader(feed)), nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := out.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, rewrite.scan(context.Background(), NewLines(bytes.NewReader(feed)), nil))
+		check.OK(t, out.Flush())
 		after, err := Check(context.Background(), NewLines(bytes.NewReader(again.Bytes())), nil, nil)
-		if err != nil {
-			t.Fatalf("reading the feed that was written: got %v, want no error", err)
-		}
+		check.OK(t, err, "reading the feed that was written")
 		for slug, tool := range before.Tools {
 			if other := after.Tools[slug]; other == nil || other.Fingerprint != tool.Fingerprint || other.HistoryHash != tool.HistoryHash {
 				t.Errorf("tool %s after writing: got %+v, want %+v", slug, other, tool)
 			}
 		}
-		if len(before.Comparisons) != len(after.Comparisons) || len(before.Categories) != len(after.Categories) {
-			t.Errorf("after writing: got %d comparisons and %d categories, want %d and %d",
-				len(after.Comparisons), len(after.Categories), len(before.Comparisons), len(before.Categories))
-		}
+		check.Equal(t, len(before.Comparisons), len(after.Comparisons), "after writing")
+		check.Equal(t, len(before.Categories), len(after.Categories), "after writing")
 	})
 }
 
@@ -419,8 +397,6 @@ func TestFileNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"tools/plume.md": "tools/plume.md:3:1", "tools/\n::add-mask::x.md": `"tools/\n::add-mask::x.md":3:1`, "a\r\x1b[2J": `"a\r\x1b[2J":3:1`,
 	} {
-		if got := (Position{File: name, Line: 3, Column: 1}).String(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		check.Equal(t, (Position{File: name, Line: 3, Column: 1}).String(), want)
 	}
 }

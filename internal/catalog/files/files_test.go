@@ -28,6 +28,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -66,7 +67,7 @@ func publishRelease(t testing.TB, s *store.Store, release int) {
 		}
 	}
 	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-01-%02d", release), records...))), publish.Options{Force: true})
-	testkit.Check(t, err)
+	check.OK(t, err)
 }
 
 func publishReleases(t testing.TB, s *store.Store, count int) []*ent.Release {
@@ -81,10 +82,8 @@ func write(t testing.TB, s *store.Store, release int) (folder string, written []
 	t.Helper()
 	folder = t.TempDir()
 	written, err := Write(t.Context(), s, release, folder, Kinds{SQLite: true, Parquet: true}, nil)
-	testkit.Check(t, err)
-	if len(written) != len(Names()) {
-		t.Fatalf("got %d files, want %v", len(written), Names())
-	}
+	check.OK(t, err)
+	check.Must(t, len(written), len(Names()), "files")
 	return folder, written
 }
 
@@ -92,12 +91,12 @@ func write(t testing.TB, s *store.Store, release int) (folder string, written []
 func dump(t testing.TB, path string) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer db.Close()
 	var all strings.Builder
 	for _, table := range tableNames {
 		rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		columns, _ := rows.Columns()
 		values := make([]any, len(columns))
 		for i := range values {
@@ -105,13 +104,13 @@ func dump(t testing.TB, path string) string {
 		}
 		fmt.Fprintln(&all, table, columns)
 		for rows.Next() {
-			testkit.Check(t, rows.Scan(values...))
+			check.OK(t, rows.Scan(values...))
 			for _, v := range values {
 				fmt.Fprint(&all, *v.(*any), "|")
 			}
 			fmt.Fprintln(&all)
 		}
-		testkit.Check(t, rows.Close())
+		check.OK(t, rows.Close())
 	}
 	return all.String()
 }
@@ -121,7 +120,7 @@ func dump(t testing.TB, path string) string {
 func TestSameFiles(t *testing.T) {
 	const releases = 6
 	known := map[int]map[string]string{} // SHA-256 and rows
-	check := func(t *testing.T, s *store.Store, release int) {
+	verify := func(t *testing.T, s *store.Store, release int) {
 		folder, written := write(t, s, release)
 		got := map[string]string{SQLiteFile: dump(t, filepath.Join(folder, SQLiteFile))}
 		for _, f := range written[1:] {
@@ -136,13 +135,13 @@ func TestSameFiles(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for release := 1; release <= releases; release++ {
 			publishRelease(t, s, release)
-			check(t, s, release)
+			verify(t, s, release)
 		}
 		for release := 1; release <= releases; release++ {
-			check(t, s, release)
+			verify(t, s, release)
 		}
 		_, err := publish.Prune(t.Context(), s, 4)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if _, err := Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil); !errors.Is(err, store.ErrNoRelease) {
 			t.Errorf("got %v for a pruned release, want ErrNoRelease", err)
 		}
@@ -163,10 +162,10 @@ func TestParquetColumns(t *testing.T) {
 	folder, written := write(t, s, 0)
 	for _, f := range written[1:] {
 		file, err := os.Open(filepath.Join(folder, f.Name))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		defer file.Close()
 		p, err := parquet.OpenFile(file, f.Size)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if p.NumRows() != f.Rows || f.Rows == 0 {
 			t.Errorf("%s: got %d rows, want %d", f.Name, p.NumRows(), f.Rows)
 		}
@@ -193,7 +192,7 @@ func TestParquetColumns(t *testing.T) {
 		LastRelease  *int32 `parquet:"last_release,optional"`
 	}
 	versions, err := parquet.ReadFile[version](filepath.Join(folder, "history.parquet"))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for i, v := range versions {
 		if i > 0 && (v.Slug < versions[i-1].Slug || v.Slug == versions[i-1].Slug && *versions[i-1].LastRelease >= v.FirstRelease) {
 			t.Errorf("got %s from %d after %s from %d, want them sorted and not overlapping", v.Slug, v.FirstRelease, versions[i-1].Slug, versions[i-1].FirstRelease)
@@ -204,7 +203,7 @@ func TestParquetColumns(t *testing.T) {
 		equal += fmt.Sprintf(" AND a.%[1]s IS b.%[1]s", c.name)
 	}
 	db, err := sql.Open("sqlite", filepath.Join(folder, SQLiteFile))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer db.Close()
 	var n int
 	if err := db.QueryRowContext(t.Context(), equal).Scan(&n); err != nil || n > 0 {
@@ -221,9 +220,7 @@ func TestColumnsOfFields(t *testing.T) {
 		Checked string   `json:"checked" rule:"date"`
 	}
 	want := []column{{"slug", reflect.TypeFor[string](), false, false}, {"speed", reflect.TypeFor[float64](), true, false}, {"checked", reflect.TypeFor[Date](), false, false}}
-	if got := convert[widget, ent.Tool](nil).columns; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	check.Slices(t, convert[widget, ent.Tool](nil).columns, want)
 	for _, c := range []struct {
 		record  reflect.Type
 		name    string
@@ -242,9 +239,7 @@ func TestColumnsOfFields(t *testing.T) {
 		}
 	}
 	defer func() {
-		if got := fmt.Sprint(recover()); !strings.Contains(got, "gadget.Parts") {
-			t.Errorf("got %s, want the name of the field without a column", got)
-		}
+		check.Contains(t, fmt.Sprint(recover()), "gadget.Parts", "want the name of the field without a column")
 	}()
 	type gadget struct {
 		Parts []string `json:"parts,omitzero"`
@@ -258,14 +253,14 @@ func TestNullColumns(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	bare := func(t *record.Tool) { t.Score, t.Verifiability, t.AvisURL = nil, nil, nil }
 	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-01-01", feedtest.Tool("a", bare)))), publish.Options{})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	folder, _ := write(t, s, 0)
 	nulls := 0
 	for _, table := range []table{toolTable, historyTable} {
 		content, err := os.ReadFile(filepath.Join(folder, table.name+Parquet))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		p, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for i, c := range p.Schema().Fields() {
 			if stored := p.Metadata().RowGroups[0].Columns[i].MetaData; stored.Statistics.NullCount == 0 {
 				continue
@@ -274,9 +269,8 @@ func TestNullColumns(t *testing.T) {
 			want := map[reflect.Type]string{
 				reflect.TypeFor[string](): "STRING", reflect.TypeFor[float64](): "DOUBLE", reflect.TypeFor[int32](): "INT(32,true)", reflect.TypeFor[Date](): "DATE",
 			}[table.columns[i].kind]
-			if c.Name() != table.columns[i].name || c.Type().String() != want {
-				t.Errorf("%s: got %s of %v, want %s of %s", table.name, c.Name(), c.Type(), table.columns[i].name, want)
-			}
+			check.Equal(t, c.Name(), table.columns[i].name, table.name)
+			check.Equal(t, c.Type().String(), want, table.name)
 		}
 	}
 	if nulls < 10 {
@@ -312,7 +306,7 @@ func TestSnappy(t *testing.T) {
 			}
 		}
 		packed, err := new(portableSnappy).Encode(nil, text)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if got, err := new(portableSnappy).Decode(nil, packed); err != nil || !bytes.Equal(got, text) {
 			t.Fatalf("got %v for %d bytes, want them back", err, len(text))
 		}
@@ -328,14 +322,14 @@ func newArchive(t testing.TB, s *store.Store, folder string, maxBytes int64) *Ar
 func releases(t testing.TB, s *store.Store) (all []*ent.Release) {
 	t.Helper()
 	all, err := s.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return all
 }
 
 func entries(t testing.TB, folder string) (names []string) {
 	t.Helper()
 	found, err := os.ReadDir(folder)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for _, entry := range found {
 		names = append(names, entry.Name())
 	}
@@ -349,10 +343,10 @@ func TestArchiveVerifies(t *testing.T) {
 	publishRelease(t, s, 1)
 	release := releases(t, s)[0]
 	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	path := filepath.Join(set.folder, "tools.parquet")
 	whole, err := os.ReadFile(path)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for name, c := range map[string]struct {
 		content []byte
 		builds  int64
@@ -361,10 +355,10 @@ func TestArchiveVerifies(t *testing.T) {
 		"truncated": {whole[:len(whole)-1], 1},
 		"changed":   {append([]byte("X"), whole[1:]...), 1},
 	} {
-		testkit.Check(t, os.WriteFile(path, c.content, 0o600))
+		check.OK(t, os.WriteFile(path, c.content, 0o600))
 		a := newArchive(t, s, folder, 1<<30)
 		_, err := a.Get(t.Context(), release, 1, Requester{})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if got, _ := os.ReadFile(path); !bytes.Equal(got, whole) || a.Built.Load() != c.builds {
 			t.Errorf("%s: got %d bytes and %d builds, want the original file and %d", name, len(got), a.Built.Load(), c.builds)
 		}
@@ -378,19 +372,19 @@ func TestArchiveStaysInFolder(t *testing.T) {
 	publishRelease(t, s, 1)
 	release := releases(t, s)[0]
 	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
-	testkit.Check(t, err)
-	testkit.Check(t, os.Rename(filepath.Join(set.folder, SQLiteFile), filepath.Join(folder, SQLiteFile)))
+	check.OK(t, err)
+	check.OK(t, os.Rename(filepath.Join(set.folder, SQLiteFile), filepath.Join(folder, SQLiteFile)))
 	for name, damage := range map[string]func() error{
 		"a link": func() error {
 			return os.Symlink(filepath.Join("..", SQLiteFile), filepath.Join(set.folder, SQLiteFile))
 		},
 		"a path": func() error {
 			index, err := os.ReadFile(filepath.Join(set.folder, indexFile))
-			testkit.Check(t, err)
+			check.OK(t, err)
 			return os.WriteFile(filepath.Join(set.folder, indexFile), bytes.Replace(index, []byte(SQLiteFile), []byte("../"+SQLiteFile), 1), 0o600)
 		},
 	} {
-		testkit.Check(t, errors.Join(os.RemoveAll(filepath.Join(set.folder, SQLiteFile)), damage()))
+		check.OK(t, errors.Join(os.RemoveAll(filepath.Join(set.folder, SQLiteFile)), damage()))
 		if _, err := open(set.folder); err == nil {
 			t.Errorf("%s: got a set with a file of another folder, want an error", name)
 		}
@@ -452,9 +446,9 @@ func TestBuildsOfAccounts(t *testing.T) {
 	a.turn.Release(1)
 	for _, release := range all {
 		_, err := a.Get(t.Context(), release, 1, Requester{})
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
-	testkit.Check(t, os.RemoveAll(a.folder)) // as if others had needed the room
+	check.OK(t, os.RemoveAll(a.folder)) // as if others had needed the room
 	refusal = errors.New("the quota is used up")
 	if err := get(1, 1); err != refusal || a.Built.Load() != 3 {
 		t.Errorf("got %v and %d builds, want the refusal and 3", err, a.Built.Load())
@@ -476,12 +470,12 @@ func TestArchiveLimit(t *testing.T) {
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	all := publishReleases(t, s, 3)
 	first, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[0], 1, Requester{})
-	testkit.Check(t, err)
-	testkit.Check(t, os.WriteFile(filepath.Join(folder, "README"), []byte("not ours"), 0o600))
+	check.OK(t, err)
+	check.OK(t, os.WriteFile(filepath.Join(folder, "README"), []byte("not ours"), 0o600))
 	a := newArchive(t, s, folder, 5*first.size()/2)
 	for _, release := range append(all, all[0]) {
 		set, err := a.Get(t.Context(), release, 1, Requester{})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if file, _, err := set.Open(SQLiteFile); err != nil {
 			t.Error(err)
 		} else {
@@ -502,20 +496,20 @@ func TestArchivePrepares(t *testing.T) {
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	all := publishReleases(t, s, 4)
 	largest, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[3], 1, Requester{})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	a := newArchive(t, s, folder, 5*largest.size()/2)
 	a.Prepare(t.Context(), all[3])
 	for _, release := range all[:3] {
 		_, err := a.Get(t.Context(), release, 1, Requester{})
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
 	if a.Find(all[3], 1) == nil || a.Find(all[2], 1) == nil || len(entries(t, folder)) != 2 {
 		t.Errorf("got %v, want the newest files and the last ones", entries(t, folder))
 	}
 	_, err = publish.Prune(t.Context(), s, 3)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	newest, err := s.CurrentRelease(t.Context())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	a.Prepare(t.Context(), newest)
 	if got := entries(t, folder); len(got) != 1 || a.Find(newest, 3) == nil || !strings.HasPrefix(got[0], "4-3-") {
 		t.Errorf("got %v after pruning, want the newest files without older releases", got)
@@ -538,7 +532,7 @@ func TestArchiveForOneRelease(t *testing.T) {
 	if a.Find(all[1], 1) == nil || len(entries(t, folder)) != 1 {
 		t.Errorf("got %v, want the newest files alone", entries(t, folder))
 	}
-	testkit.Check(t, os.WriteFile(filepath.Join(newest.folder, indexFile), nil, 0o600))
+	check.OK(t, os.WriteFile(filepath.Join(newest.folder, indexFile), nil, 0o600))
 	a = newArchive(t, s, folder, a.maxBytes)
 	if a.Prepare(t.Context(), all[1]); a.Find(all[1], 1) == nil || a.Built.Load() != 1 {
 		t.Errorf("got %v after %d builds, want the newest files after 1", entries(t, folder), a.Built.Load())

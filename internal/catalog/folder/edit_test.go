@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/record"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // onDisk writes the small catalog to a directory.
 func onDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	testkit.Check(t, os.CopyFS(dir, valid()))
+	check.OK(t, os.CopyFS(dir, valid()))
 	return dir
 }
 
@@ -29,19 +29,17 @@ func TestNew(t *testing.T) {
 			slug = "vieux-bot-vs-plume"
 		}
 		name, err := New(dir, recordType, slug, "2026-11-17")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		path := filepath.Join(dir, name)
 		text, err := os.ReadFile(path)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if _, err := export(t, os.DirFS(dir)); err == nil || strings.Count(err.Error(), name) != strings.Count(lines, "\n") {
 			t.Errorf("%s: got %v, want an error for each field to fill in", name, err)
 		}
 		filled := string(text)
 		for line := range strings.Lines(lines) {
 			field, _, _ := strings.Cut(line, ":")
-			if !strings.Contains(filled, "\n"+field+": \"\"\n") {
-				t.Errorf("%s: got\n%s\nwant field %s", name, text, field)
-			}
+			check.Contains(t, filled, "\n"+field+": \"\"\n", "%s: %s", name, text)
 			filled = strings.Replace(filled, field+": \"\"\n", line, 1)
 		}
 		// Every optional field is there as a comment that needs only a value.
@@ -50,7 +48,7 @@ func TestNew(t *testing.T) {
 				t.Errorf("%s: got\n%s\nwant field %s", name, text, field)
 			}
 		}
-		testkit.Check(t, os.WriteFile(path, []byte(filled), 0o644))
+		check.OK(t, os.WriteFile(path, []byte(filled), 0o644))
 		if got, err := export(t, os.DirFS(dir)); err != nil || !strings.Contains(got, `"slug":"`+slug+`"`) || !strings.Contains(got, `_at":"2026-11-17"`) {
 			t.Errorf("%s: got %v and\n%s\nwant the record with today's date", name, err, got)
 		}
@@ -76,10 +74,10 @@ func TestNewRefuses(t *testing.T) {
 func TestRetire(t *testing.T) {
 	dir := onDisk(t)
 	// Errors elsewhere do not matter.
-	testkit.Check(t, os.WriteFile(filepath.Join(dir, "tools", "broken.md"), []byte("x"), 0o644))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "tools", "broken.md"), []byte("x"), 0o644))
 	name, err := Retire(t.Context(), dir, &record.Retired{Slug: "plume", Reason: "pivot", RetiredAt: "2026-11-17", Note: "Fin : vraiment."})
-	testkit.Check(t, err)
-	testkit.Check(t, os.Remove(filepath.Join(dir, "tools", "broken.md")))
+	check.OK(t, err)
+	check.OK(t, os.Remove(filepath.Join(dir, "tools", "broken.md")))
 	got, err := export(t, os.DirFS(dir))
 	want := `{"type":"cimetiere","slug":"plume","name":"Plume","category":"code","reason":"pivot","retired_at":"2026-11-17","note":"Fin : vraiment.","score":8.4}`
 	if err != nil || name != "cimetiere/plume.md" || !strings.Contains(got, want) || strings.Contains(got, `"type":"tool"`) {
@@ -89,9 +87,9 @@ func TestRetire(t *testing.T) {
 
 func TestRetireRefuses(t *testing.T) {
 	dir := onDisk(t)
-	testkit.Check(t, os.WriteFile(filepath.Join(dir, "tools", "vieux-bot.md"), valid()["tools/plume.md"].Data, 0o644))
-	testkit.Check(t, os.WriteFile(filepath.Join(dir, "tools", "broken.md"), []byte("x"), 0o644))
-	testkit.Check(t, os.WriteFile(filepath.Join(dir, "catalog.yml"), []byte("x"), 0o644))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "tools", "vieux-bot.md"), valid()["tools/plume.md"].Data, 0o644))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "tools", "broken.md"), []byte("x"), 0o644))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "catalog.yml"), []byte("x"), 0o644))
 	for slug, want := range map[string]string{
 		"nobody":    `there is no tool "nobody"; its file must be in tools/`,
 		"../plume":  `there is no tool "../plume"; its file must be in tools/`,
@@ -114,14 +112,14 @@ func TestRetireRefuses(t *testing.T) {
 func TestEditsRefuseLinks(t *testing.T) {
 	dir, outside := onDisk(t), t.TempDir()
 	tool := filepath.Join(dir, "tools", "plume.md")
-	testkit.Check(t, os.Rename(tool, filepath.Join(outside, "plume.md")))
-	testkit.Check(t, os.Symlink(filepath.Join(outside, "plume.md"), tool))
+	check.OK(t, os.Rename(tool, filepath.Join(outside, "plume.md")))
+	check.OK(t, os.Symlink(filepath.Join(outside, "plume.md"), tool))
 	const what = " is a symbolic link, which is not followed; replace it with what it refers to"
 	if _, err := Retire(t.Context(), dir, &record.Retired{Slug: "plume", Reason: "pivot", RetiredAt: "2026-11-17"}); err == nil || err.Error() != "tools/plume.md"+what {
 		t.Errorf("got %v, want tools/plume.md%s", err, what)
 	}
-	testkit.Check(t, os.RemoveAll(filepath.Join(dir, "tools")))
-	testkit.Check(t, os.Symlink(outside, filepath.Join(dir, "tools")))
+	check.OK(t, os.RemoveAll(filepath.Join(dir, "tools")))
+	check.OK(t, os.Symlink(outside, filepath.Join(dir, "tools")))
 	if _, err := New(dir, record.TypeTool, "encre", "2026-11-17"); err == nil || err.Error() != "tools"+what {
 		t.Errorf("got %v, want tools%s", err, what)
 	}

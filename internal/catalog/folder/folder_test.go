@@ -14,7 +14,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/record"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // export reads a folder and writes it as an export would.
@@ -22,7 +22,7 @@ func export(t *testing.T, files fs.FS) (string, error) {
 	t.Helper()
 	var records []record.Record
 	source, err := Open(files)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	header, err := feed.Read(t.Context(), source, func(_ int, rec record.Record) { records = append(records, rec) })
 	if err != nil {
 		return "", err
@@ -32,7 +32,7 @@ func export(t *testing.T, files fs.FS) (string, error) {
 	for _, rec := range records {
 		out.Write(rec)
 	}
-	testkit.Check(t, out.Flush())
+	check.OK(t, out.Flush())
 	return lines.String(), nil
 }
 
@@ -99,11 +99,11 @@ func write(t *testing.T, records []record.Record) string {
 	t.Helper()
 	dir := t.TempDir()
 	out, err := NewWriter(dir, record.Header{Format: 1, UpdatedAt: "2026-11-10"})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for _, rec := range records {
-		testkit.Check(t, out.Write(rec))
+		check.OK(t, out.Write(rec))
 	}
-	testkit.Check(t, out.Close([]byte("Read me.")))
+	check.OK(t, out.Close([]byte("Read me.")))
 	return dir
 }
 
@@ -127,7 +127,7 @@ func TestRoundTrip(t *testing.T) {
 				}
 			}
 		}
-		testkit.Check(t, out.Flush())
+		check.OK(t, out.Flush())
 		if got, err := export(t, os.DirFS(write(t, records))); err != nil || sorted(got) != sorted(want.String()) {
 			t.Fatalf("seed %d: got %v\n%s\nwant\n%s", seed, err, got, want.String())
 		}
@@ -312,9 +312,9 @@ func TestManyErrors(t *testing.T) {
 func TestRecordsAreReadOnce(t *testing.T) {
 	files := valid()
 	source, err := Open(files)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	_, err = feed.Read(t.Context(), source, func(int, record.Record) {})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for name := range files {
 		files[name] = &fstest.MapFile{Data: []byte("changed")}
 	}
@@ -324,10 +324,8 @@ func TestRecordsAreReadOnce(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d %s %d", item.Number, item.Type, item.Size))
 		return true, nil
 	})
-	testkit.Check(t, err)
-	if want := []string{"4 tool 573"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.OK(t, err)
+	check.Slices(t, got, []string{"4 tool 573"})
 }
 
 func TestNotACatalog(t *testing.T) {
@@ -347,10 +345,10 @@ func TestNotACatalog(t *testing.T) {
 func TestLinks(t *testing.T) {
 	dir := write(t, nil)
 	outside := filepath.Join(t.TempDir(), "secret.md")
-	testkit.Check(t, os.WriteFile(outside, valid()["tools/plume.md"].Data, 0o644))
-	testkit.Check(t, os.Symlink(outside, filepath.Join(dir, "tools", "plume.md")))
-	testkit.Check(t, os.RemoveAll(filepath.Join(dir, "cimetiere")))
-	testkit.Check(t, os.Symlink(filepath.Dir(outside), filepath.Join(dir, "cimetiere")))
+	check.OK(t, os.WriteFile(outside, valid()["tools/plume.md"].Data, 0o644))
+	check.OK(t, os.Symlink(outside, filepath.Join(dir, "tools", "plume.md")))
+	check.OK(t, os.RemoveAll(filepath.Join(dir, "cimetiere")))
+	check.OK(t, os.Symlink(filepath.Dir(outside), filepath.Join(dir, "cimetiere")))
 	_, err := export(t, os.DirFS(dir))
 	const what = ":1:1: is a symbolic link, which is not followed; replace it with what it refers to"
 	if want := "cimetiere" + what + "\ntools/plume.md" + what; err == nil || err.Error() != want {
@@ -362,17 +360,17 @@ func TestLinks(t *testing.T) {
 func TestLinkMadeMeanwhile(t *testing.T) {
 	dir := onDisk(t)
 	outside := filepath.Join(t.TempDir(), "secret.md")
-	testkit.Check(t, os.WriteFile(outside, valid()["tools/plume.md"].Data, 0o644))
+	check.OK(t, os.WriteFile(outside, valid()["tools/plume.md"].Data, 0o644))
 	root, err := os.OpenRoot(dir)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer root.Close()
 	source, err := Open(root.FS())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	err = source.Read(t.Context(), feed.Selection{Types: record.Types}, nil, func(item *feed.Item) (bool, error) {
 		if item.Number == 1 {
 			name := filepath.Join(dir, "tools", "plume.md")
-			testkit.Check(t, os.Remove(name))
-			testkit.Check(t, os.Symlink(outside, name))
+			check.OK(t, os.Remove(name))
+			check.OK(t, os.Symlink(outside, name))
 		}
 		return true, nil
 	})
@@ -383,10 +381,10 @@ func TestLinkMadeMeanwhile(t *testing.T) {
 
 func TestWriterRejectsFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
-	testkit.Check(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
+	check.OK(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
 	for _, empty := range []string{dir, filepath.Join(dir, "new")} {
 		_, err := NewWriter(empty, record.Header{})
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
 	if _, err := NewWriter(dir, record.Header{}); err != ErrNotEmpty { // it has folders now
 		t.Errorf("got %v, want %v", err, ErrNotEmpty)
@@ -396,14 +394,14 @@ func TestWriterRejectsFilesOfOthers(t *testing.T) {
 func TestComments(t *testing.T) {
 	files := replace(t, valid(), "tools/plume.md", "price: 20 €/mois\npricing", "  # lint:disable price -- checked\nprice: 20 €/mois\npricing")
 	source, err := Open(files)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	number := 0
 	_, err = feed.Read(t.Context(), source, func(n int, rec record.Record) {
 		if rec.RecordType() == record.TypeTool && rec.RecordSlug() == "plume" {
 			number = n
 		}
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	if got := source.Comments(number); len(got) != 1 || got[0] != (Comment{4, "lint:disable price -- checked"}) {
 		t.Errorf("got %v, want the comment in line 4", got)
 	}
@@ -424,7 +422,7 @@ func FuzzConvert(f *testing.F) {
 		}
 		var records []record.Record
 		_, err = feed.Read(t.Context(), feed.NewLines(strings.NewReader(got)), func(_ int, rec record.Record) { records = append(records, rec) })
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if again, err := export(t, os.DirFS(write(t, records))); err != nil || again != got {
 			t.Errorf("got %v\n%s\nwant\n%s", err, again, got)
 		}

@@ -17,6 +17,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -34,7 +35,7 @@ type replica struct {
 func publicRecords(t *testing.T, s *store.Store, release int) *replica {
 	t.Helper()
 	var export bytes.Buffer
-	testkit.Check(t, publish.Export(t.Context(), s, &export, release))
+	check.OK(t, publish.Export(t.Context(), s, &export, release))
 	c := &replica{records: map[string]object{}, prices: map[string][]record.PriceChange{}}
 	for line := range bytes.Lines(export.Bytes()) {
 		var rec object
@@ -43,8 +44,8 @@ func publicRecords(t *testing.T, s *store.Store, release int) *replica {
 			Sections     []record.Section
 			PriceHistory []record.PriceChange `json:"price_history"`
 		}
-		testkit.Check(t, json.Unmarshal(line, &rec))
-		testkit.Check(t, json.Unmarshal(line, &known))
+		check.OK(t, json.Unmarshal(line, &rec))
+		check.OK(t, json.Unmarshal(line, &known))
 		switch known.Type {
 		case "feed":
 			c.date = rec["updated_at"].(string)
@@ -76,7 +77,7 @@ func (c *replica) apply(t *testing.T, body json.RawMessage) {
 			UpdatedAt     string `json:"updated_at"`
 		}
 	}
-	testkit.Check(t, json.Unmarshal(body, &e))
+	check.OK(t, json.Unmarshal(body, &e))
 	after := e.Data.After
 	for name, value := range after { // exports omit defaults
 		list, isList := value.([]any)
@@ -328,7 +329,7 @@ func TestEventsRebuildEveryRelease(t *testing.T) {
 		var last int
 		for range 40 {
 			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(random.next())), publish.Options{Force: true})
-			testkit.Check(t, err)
+			check.OK(t, err)
 			last = max(last, report.Release)
 		}
 		api := newAPI(t, s)
@@ -340,14 +341,14 @@ func TestEventsRebuildEveryRelease(t *testing.T) {
 				Next string
 			}
 			got := serve(api.rest, http.MethodGet, "/api/v1/changes?limit=200"+after)
-			testkit.Check(t, json.Unmarshal(got.Body.Bytes(), &page))
+			check.OK(t, json.Unmarshal(got.Body.Bytes(), &page))
 			for _, body := range page.Data {
 				var e struct {
 					Type    string
 					Release int
 					Data    struct{ Fields []string }
 				}
-				testkit.Check(t, json.Unmarshal(body, &e))
+				check.OK(t, json.Unmarshal(body, &e))
 				seen[e.Type]++
 				if len(e.Data.Fields) == 1 {
 					seen[e.Type+" "+e.Data.Fields[0]]++
@@ -362,9 +363,7 @@ func TestEventsRebuildEveryRelease(t *testing.T) {
 				release = e.Release
 				want := publicRecords(t, s, release).String()
 				for name, got := range map[string]string{"the first release": built.String(), "nothing": fromNothing.String()} {
-					if got != want {
-						t.Fatalf("release %d from %s: got\n%s\nwant\n%s", release, name, got, want)
-					}
+					check.Must(t, got, want, "release %d from %s", release, name)
 				}
 			}
 			after, more = "&after="+page.Next, len(page.Data) > 0

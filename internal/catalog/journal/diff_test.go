@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -27,12 +28,11 @@ func TestDiffAgreesWithImport(t *testing.T) {
 		for i := range 40 {
 			data := random.next()
 			diff, err := publish.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
-			testkit.Check(t, err)
-			if diff.Release != report.Release || diff.Summary != (publish.DiffSummary{Tools: report.Tools, Comparisons: report.Comparisons, Categories: report.Categories}) {
-				t.Fatalf("feed %d: got release %d and %+v, want the report %+v", i, diff.Release, diff.Summary, report)
-			}
+			check.OK(t, err)
+			check.Must(t, diff.Release, report.Release, "feed %d", i)
+			check.Must(t, diff.Summary, (publish.DiffSummary{Tools: report.Tools, Comparisons: report.Comparisons, Categories: report.Categories}), "feed %d", i)
 			events := map[string]int{}
 			for _, e := range s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(report.Release), journalentry.EventNotNil()).AllX(t.Context()) {
 				events[*e.Event]++
@@ -70,11 +70,11 @@ func TestDiffAgreesWithImport(t *testing.T) {
 func exported(t *testing.T, s *store.Store) map[string]object {
 	t.Helper()
 	var export bytes.Buffer
-	testkit.Check(t, publish.Export(t.Context(), s, &export, 0))
+	check.OK(t, publish.Export(t.Context(), s, &export, 0))
 	records := map[string]object{}
 	for line := range bytes.Lines(export.Bytes()) {
 		var rec object
-		testkit.Check(t, json.Unmarshal(line, &rec))
+		check.OK(t, json.Unmarshal(line, &rec))
 		delete(rec, "price_history")
 		switch kind := rec["type"].(string); kind {
 		case "feed":
@@ -153,9 +153,7 @@ func checkDiff(t *testing.T, diff *publish.Diff, before, after map[string]object
 	for what, lists := range map[string][2][]string{"changes": {got, changes}, "prices": {gotPrices, prices}, "scores": {gotScores, scores}} {
 		slices.Sort(lists[0])
 		slices.Sort(lists[1])
-		if !slices.Equal(lists[0], lists[1]) {
-			t.Errorf("%s:\ngot  %q\nwant %q", what, lists[0], lists[1])
-		}
+		check.Slices(t, lists[0], lists[1], what)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -58,9 +59,7 @@ func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 		newComparison("shown", hostile, true), newComparison("hidden", hostile, true), newComparison("drops", "Lequel ?", false)))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, newRetired("retires", hostile), newRetired("old", "Autre."), feedtest.Tool("back")))
 	events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return events
 }
 
@@ -69,19 +68,13 @@ func TestEventsMatchTheirSchemas(t *testing.T) {
 	handler := journal.SchemaHandler()
 	for _, event := range journal.Events {
 		got := serve(handler, http.MethodGet, journal.SchemasPath+event+".json")
-		if got.Code != 200 {
-			t.Fatalf("schema of %s: got status %d, want 200", event, got.Code)
-		}
+		check.Must(t, got.Code, 200, "schema of %s: status", event)
 		text, err := jsonschema.UnmarshalJSON(got.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		compiler := jsonschema.NewCompiler()
 		compiler.AssertFormat()
 		address := "https://palmares.example" + journal.SchemasPath + event + ".json"
-		if err := compiler.AddResource(address, text); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, compiler.AddResource(address, text))
 		if schemas[event], err = compiler.Compile(address); err != nil {
 			t.Fatal(err)
 		}

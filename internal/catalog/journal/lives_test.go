@@ -21,6 +21,7 @@ import (
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
@@ -127,7 +128,7 @@ func TestPricesOfRandomLives(t *testing.T) {
 				was[slug] = *l
 			}
 			report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(feedtest.Catalog(day.Format(time.DateOnly), records...)))), publish.Options{Force: true})
-			testkit.Check(t, err)
+			check.OK(t, err)
 			if report.Release > 0 {
 				eras = append(eras, era{report.Release, was})
 			}
@@ -155,9 +156,8 @@ func checkLife(t *testing.T, name string, want life, got served) {
 		t.Errorf("%s: got price history\n%v\nwant\n%v", name, got.PriceHistory, newestFirst)
 		return
 	}
-	if !slices.Equal(got.Events, want.changes) || len(got.Events) != want.events {
-		t.Errorf("%s: got events\n%v\nwant %d:\n%v", name, got.Events, want.events, want.changes)
-	}
+	check.Slices(t, got.Events, want.changes, name)
+	check.Equal(t, len(got.Events), want.events, name)
 	// Every change starts at the price that the one before it ended at.
 	for i, c := range got.Events {
 		if i > 0 && (c.PreviousPrice != got.Events[i-1].Price || c.PreviousPricing != got.Events[i-1].Pricing) {
@@ -174,9 +174,8 @@ func checkLife(t *testing.T, name string, want life, got served) {
 				price, pricing = c.Price, c.Pricing
 			}
 		}
-		if m.Price != price || m.Pricing != pricing {
-			t.Errorf("%s: got %v in history, want %s, %s as in the price history", name, m, pricing, price)
-		}
+		check.Equal(t, m.Price, price, "%s: %v", name, m)
+		check.Equal(t, m.Pricing, pricing, "%s: %v", name, m)
 		if i == len(got.History)-1 && (m.Price != want.tool.Price || m.Pricing != want.tool.Pricing) {
 			t.Errorf("%s: got %v at the end of history, want the current price %s", name, m, want.tool.Price)
 		}
@@ -206,7 +205,7 @@ func newAPI(t *testing.T, s *store.Store) api {
 	silent := slog.New(slog.DiscardHandler)
 	executor := graphtest.New(graph.Config{Catalog: s, Log: silent})
 	handler, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, nil, silent))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return api{executor, handler}
 }
 
@@ -276,12 +275,11 @@ func TestPricesAfterPruning(t *testing.T) {
 
 		s.Write.PriceChange.Delete().ExecX(t.Context())
 		_, err := s.Write.ExecContext(t.Context(), "UPDATE tools SET history_hash = '' WHERE slug = 'a'")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), publish.Options{})
-		testkit.Check(t, err)
-		if report.Release != 6 || report.Tools.Unchanged != 2 {
-			t.Fatalf("got %+v, want release 6 with two unchanged tools", report)
-		}
+		check.OK(t, err)
+		check.Must(t, report.Release, 6, "%+v", report)
+		check.Must(t, report.Tools.Unchanged, 2, "%+v", report)
 		if got := newAPI(t, s).prices(t, "a", 6); !slices.Equal(got.PriceHistory, want) || !slices.Equal(got.Events, want) {
 			t.Errorf("got %v and events %v, want %v", got.PriceHistory, got.Events, want)
 		}

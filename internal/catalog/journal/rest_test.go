@@ -18,6 +18,7 @@ import (
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
@@ -92,9 +93,7 @@ func TestEventsMatchREST(t *testing.T) {
 			feedtest.Publish(t, s, feedtest.Catalog("2026-11-05", slices.Collect(maps.Values(records))...))
 			is, isRecord := shownByREST(t, s), publicRecords(t, s, 0).lines()
 			events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000, After: last})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			seen := map[string]bool{}
 			for _, event := range events {
 				last = event.Number
@@ -119,9 +118,7 @@ func TestEventsMatchREST(t *testing.T) {
 				}
 			}
 			for key := range merged(was, is) {
-				if seen[key] != (was[key] != is[key] || wasRecord[key] != isRecord[key]) {
-					t.Errorf("%s: got an event of %s: %t, want %t, because the record changed\nfrom %s\n  to %s", step.name, key, seen[key], !seen[key], wasRecord[key], isRecord[key])
-				}
+				check.Equal(t, seen[key], (was[key] != is[key] || wasRecord[key] != isRecord[key]), "%s: %s", step.name, key)
 			}
 			was, wasRecord = is, isRecord
 		}
@@ -135,9 +132,7 @@ func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	silent := slog.New(slog.DiscardHandler)
 	executor := graphtest.New(graph.Config{Catalog: s, Log: silent})
 	api, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, nil, silent))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	shown := map[string]string{}
 	list := func(path, noun string) {
 		var all struct{ Data []json.RawMessage }
@@ -146,9 +141,7 @@ func shownByREST(t *testing.T, s *store.Store) map[string]string {
 		}
 		for _, item := range all.Data {
 			var known struct{ Slug string }
-			if err := json.Unmarshal(item, &known); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal(item, &known))
 			shown[noun+" "+known.Slug] = canonical(t, item)
 		}
 	}
@@ -170,16 +163,16 @@ func restOnly(t *testing.T, state []byte, shown string) string {
 	}
 	var known map[string]json.RawMessage
 	if shown != "" {
-		testkit.Check(t, json.Unmarshal([]byte(shown), &known))
+		check.OK(t, json.Unmarshal([]byte(shown), &known))
 	}
 	decoder, members := json.NewDecoder(bytes.NewReader(state)), []string{}
 	_, err := decoder.Token()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for decoder.More() {
 		name, err := decoder.Token()
-		testkit.Check(t, err)
+		check.OK(t, err)
 		var value json.RawMessage
-		testkit.Check(t, decoder.Decode(&value))
+		check.OK(t, decoder.Decode(&value))
 		if _, ok := known[name.(string)]; ok {
 			members = append(members, fmt.Sprintf("%q:%s", name, value))
 		}
@@ -204,12 +197,8 @@ func canonical(t *testing.T, text []byte) string {
 func differing(t *testing.T, before, after string) (names []string) {
 	t.Helper()
 	var was, is map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(before), &was); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(after), &is); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(before), &was))
+	check.OK(t, json.Unmarshal([]byte(after), &is))
 	for name := range merged(was, is) {
 		if string(was[name]) != string(is[name]) {
 			names = append(names, name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palmares/internal/catalog/record"
+	"palmares/internal/dev/check"
 )
 
 var today = time.Date(2026, 11, 17, 0, 0, 0, 0, time.UTC)
@@ -110,9 +111,7 @@ func TestRules(t *testing.T) {
 			tool("a", updated("2024-01-01"), checked("2026-11-17")), tool("b", checked("2025-11-16")), tool("c", checked("2026-11-18")),
 		}, want: []string{"3 sources[0].checked_at stale", "4 sources[0].checked_at future-date"}},
 	} {
-		if got := found(c.opts, nil, c.records...); !slices.Equal(got, c.want) {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		check.Slices(t, found(c.opts, nil, c.records...), c.want, name)
 	}
 	c := New(Options{Today: today})
 	c.Header(record.Header{UpdatedAt: "2026-11-18"}, nil)
@@ -131,9 +130,7 @@ func TestDisable(t *testing.T) {
 		"lint:disable duplicate-domain -- one site": {"3 name similar-name"},
 	} {
 		for line := range 2 {
-			if got := found(Options{}, map[int][]Comment{line + 2: {{Line: 3, Text: text}}}, first, second); !slices.Equal(got, want) {
-				t.Errorf("%q in line %d: got %q, want %q", text, line+2, got, want)
-			}
+			check.Slices(t, found(Options{}, map[int][]Comment{line + 2: {{Line: 3, Text: text}}}, first, second), want, "%q in line %d", text, line+2)
 		}
 	}
 	for text, want := range map[string]string{

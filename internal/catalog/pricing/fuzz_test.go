@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/pricing"
+	"palmares/internal/dev/check"
 )
 
 // FuzzPrice checks that a price has a finite amount and a known period, that writing it
@@ -37,8 +38,6 @@ func FuzzPrice(f *testing.F) {
 		opposite := map[string]string{pricing.Up: pricing.Down, pricing.Down: pricing.Up, pricing.Same: pricing.Same, "": ""}
 		there, _ := pricing.Compare(price, pricing.Read(other))
 		back, _ := pricing.Compare(pricing.Read(other), price)
-		if opposite[there] != back {
-			t.Errorf("from %q to %q: got %q, and %q back, want opposites", text, other, there, back)
-		}
+		check.Equal(t, opposite[there], back, "from %q to %q: %q", text, other, there)
 	})
 }

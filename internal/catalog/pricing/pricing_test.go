@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/pricing"
+	"palmares/internal/dev/check"
 )
 
 func TestPrices(t *testing.T) {
@@ -74,9 +75,7 @@ func TestPercent(t *testing.T) {
 		if percent := pricing.Percent(c.from, c.to); percent != nil {
 			got = fmt.Sprint(*percent)
 		}
-		if got != c.want {
-			t.Errorf("from %v to %v: got %s, want %s", c.from, c.to, got, c.want)
-		}
+		check.Equal(t, got, c.want, "from %v to %v", c.from, c.to)
 	}
 }
 
@@ -128,8 +127,6 @@ func TestCompare(t *testing.T) {
 		if percent != nil {
 			got += fmt.Sprintf(" %v", *percent)
 		}
-		if got != c.want {
-			t.Errorf("%s to %s: got %q, want %q", c.from, c.to, got, c.want)
-		}
+		check.Equal(t, got, c.want, "%s to %s", c.from, c.to)
 	}
 }

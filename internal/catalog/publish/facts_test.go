@@ -11,6 +11,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -52,9 +53,7 @@ func TestTranslationsAndSources(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i, edition := range editions {
 			report := publishFeed(t, s, edition)
-			if report.Release != i+1 {
-				t.Fatalf("edition %d: got %+v, want a release", i+1, report)
-			}
+			check.Must(t, report.Release, i+1, "edition %d: %+v", i+1, report)
 			var found []string
 			for _, row := range s.Read.JournalEntry.Query().AllX(t.Context()) {
 				if row.ReleaseNumber == report.Release && row.Event != nil && *row.Event != journal.EventCatalogPublished {
@@ -64,17 +63,13 @@ func TestTranslationsAndSources(t *testing.T) {
 			if got := strings.Join(found, " "); i > 0 && got != events[i] {
 				t.Errorf("edition %d: got events %s, want %s", i+1, got, events[i])
 			}
-			if again := publishFeed(t, s, edition); again.Release != 0 {
-				t.Errorf("edition %d again: got release %d, want none", i+1, again.Release)
-			}
+			check.Equal(t, publishFeed(t, s, edition).Release, 0, "edition %d again: release", i+1)
 		}
 		if n := s.Read.Tool.Query().Where(tool.Or(tool.TranslationsNotNil(), tool.SourcesNotNil())).CountX(t.Context()); n > 0 {
 			t.Errorf("got values in %d tools, want null in all of them", n)
 		}
 		for i, edition := range editions {
-			if got := exportOf(t, s, i+1); got != string(edition) {
-				t.Errorf("release %d: got\n%s\nwant\n%s", i+1, got, edition)
-			}
+			check.Equal(t, exportOf(t, s, i+1), string(edition), "release %d", i+1)
 		}
 		publishFeed(t, s, editions[7], publish.Options{Force: true})
 		retired := strings.Replace(string(editions[7]), string(feed.Line(feedtest.Tool("b"))), "", 1)

@@ -11,6 +11,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -34,9 +35,7 @@ func failedImport(t *testing.T, s *store.Store, ctx context.Context, progress fu
 	before := contents(t, s)
 	next := synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: 3})
 	_, err := publish.Import(ctx, s, feed.NewLines(bytes.NewReader(next)), publish.Options{Progress: progress})
-	if after := contents(t, s); after != before {
-		t.Errorf("got another catalog, want it unchanged; first difference at %s", firstDifference(after, before))
-	}
+	check.Equal(t, contents(t, s), before, "another catalog")
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -15,9 +16,7 @@ import (
 func exportOf(t *testing.T, s *store.Store, release int) string {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := publish.Export(t.Context(), s, &buf, release); err != nil {
-		t.Fatalf("release %d: got %v, want an export", release, err)
-	}
+	check.OK(t, publish.Export(t.Context(), s, &buf, release), "release %d", release)
 	return buf.String()
 }
 
@@ -35,9 +34,7 @@ func TestHistory(t *testing.T) {
 			t.Fatalf("got %d releases, want at least 25", len(exports))
 		}
 		for release, want := range exports {
-			if got := exportOf(t, s, release); got != want {
-				t.Errorf("release %d: got another export, want the same; first difference at %s", release, firstDifference(got, want))
-			}
+			check.Equal(t, exportOf(t, s, release), want, "release %d: another export", release)
 		}
 		checkPruning(t, s, exports)
 	})
@@ -53,9 +50,7 @@ func checkPruning(t *testing.T, s *store.Store, exports map[int]string) {
 	}
 	for release, want := range exports {
 		if release >= before {
-			if got := exportOf(t, s, release); got != want {
-				t.Errorf("release %d after pruning: got another export, want the same; first difference at %s", release, firstDifference(got, want))
-			}
+			check.Equal(t, exportOf(t, s, release), want, "release %d after pruning: another export", release)
 		} else if err := publish.Export(t.Context(), s, &bytes.Buffer{}, release); !errors.Is(err, store.ErrNoRelease) {
 			t.Errorf("pruned release %d: got %v, want %v", release, err, store.ErrNoRelease)
 		}

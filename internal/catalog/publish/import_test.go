@@ -17,6 +17,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -53,18 +54,14 @@ func publishFeed(t *testing.T, s *store.Store, data []byte, opts ...publish.Opti
 		o = opts[0]
 	}
 	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return report
 }
 
 func export(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := publish.Export(t.Context(), s, &buf, 0); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, publish.Export(t.Context(), s, &buf, 0))
 	return buf.String()
 }
 
@@ -73,9 +70,7 @@ func export(t *testing.T, s *store.Store) string {
 func journalOf(t *testing.T, s *store.Store, release int) []string {
 	t.Helper()
 	entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).All(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var lines []string
 	for _, e := range entries {
 		lines = append(lines, e.Kind+" "+e.Slug)
@@ -84,17 +79,13 @@ func journalOf(t *testing.T, s *store.Store, release int) []string {
 		return nil
 	}
 	last := len(lines) - 1
-	if lines[last] != "catalog.published " {
-		t.Errorf("last entry of release %d: got %q, want catalog.published", release, lines[last])
-	}
+	check.Equal(t, lines[last], "catalog.published ", "last entry of release %d: want catalog.published", release)
 	return lines[:last]
 }
 
 func expect[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
-	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
-		t.Errorf("%s:\ngot  %s\nwant %s", what, g, w)
-	}
+	check.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), what)
 }
 
 func TestImportReport(t *testing.T) {
@@ -222,13 +213,9 @@ func TestRetirementAndReturn(t *testing.T) {
 		expect(t, "back", back.Tools, publish.Counts{Created: 1, Unchanged: 4})
 		expect(t, "price changes across a retirement", back.PriceChanges, 1)
 		entry := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(4), journalentry.Kind("tool.created")).OnlyX(t.Context())
-		if !strings.Contains(*entry.Before, `"reason":"mort"`) {
-			t.Errorf("journal entry before: got %s, want the retired tool", *entry.Before)
-		}
+		check.Contains(t, *entry.Before, `"reason":"mort"`, "journal entry before: want the retired tool")
 		const history = `{"changed_at":"2026-11-04","pricing":"payant","price":"12 €/mois","previous_pricing":"payant","previous_price":"30 €/mois"},{"changed_at":"2026-11-02","pricing":"payant","price":"30 €/mois","previous_pricing":"payant","previous_price":"20 €/mois"}`
-		if exported := export(t, s); !strings.Contains(exported, history) {
-			t.Errorf("got %s, want the price history %s", exported, history)
-		}
+		check.Contains(t, export(t, s), history)
 	})
 }
 
@@ -350,9 +337,7 @@ func TestLongestLineRoundTrip(t *testing.T) {
 	longest := newTool("a")
 	fill := limit - len(feed.Line(longest)) + len(longest.Sections[0].Text)
 	longest.Sections[0].Text = strings.Repeat("a", fill)
-	if n := len(feed.Line(longest)); n != limit {
-		t.Fatalf("line length: got %d, want %d", n, limit)
-	}
+	check.Must(t, len(feed.Line(longest)), limit, "line length")
 	data := catalogOf("2026-11-01", longest)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishFeed(t, s, data)

@@ -7,6 +7,7 @@ import (
 	"palmares/ent"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/record"
+	"palmares/internal/dev/check"
 )
 
 // step is a change between two prices in euros a month.
@@ -78,13 +79,9 @@ func TestEarlierPrices(t *testing.T) {
 		entry(journal.ToolRetired, `{"price":"20 €/mois","updated_at":"2026-11-06"}`, `{}`),
 		entry(journal.ToolRemoved, `{"reason":"mort"}`, `{}`), // a retired tool has no price
 	} {
-		if err := e.add(entry); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, e.add(entry))
 	}
-	if want := []record.PriceChange{step("2026-11-05", 10, 20)}; fmt.Sprint(e.changes) != fmt.Sprint(want) {
-		t.Errorf("got changes %v, want %v", e.changes, want)
-	}
+	check.Equal(t, fmt.Sprint(e.changes), fmt.Sprint([]record.PriceChange{step("2026-11-05", 10, 20)}), "changes: %v", e.changes)
 	if e.last == nil || e.last.Price != "20 €/mois" || e.last.UpdatedAt != "2026-11-06" {
 		t.Errorf("got last price %v, want that of the active tool", e.last)
 	}

@@ -14,6 +14,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -22,9 +23,8 @@ func TestJournalBeforeAndAfter(t *testing.T) {
 		publishFeed(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
 		publishFeed(t, s, catalogOf("2026-11-02", newTool("a", priced("9,50 €/mois", "2026-11-02")), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())
-		if err != nil || len(entries) != 3 {
-			t.Fatalf("got %d entries and error %v, want 3 entries", len(entries), err)
-		}
+		check.OK(t, err)
+		check.Must(t, len(entries), 3)
 		const tool = `{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"%s","score":7.5,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","alternatives_url":"https://palmares.example/alt/a","updated_at":"%s","sections_hash":"%s"}`
 		hash := record.SectionsHash([]record.Section{{Section: "verdict", Text: "Bien."}})
 		want := func(price, date string) string { return fmt.Sprintf(tool, price, date, hash) }
@@ -59,9 +59,8 @@ func TestJournalOfManyChanges(t *testing.T) {
 			"category.updated": {`{"slug":"voix","label":"Voix"}`, `{"slug":"voix","label":"La voix"}`}, "comparatif.updated": {"Lequel ?", "Qui donc ?"},
 		} {
 			entry := s.Read.JournalEntry.Query().Where(journalentry.Kind(kind)).OnlyX(t.Context())
-			if !strings.Contains(*entry.Before, want[0]) || !strings.Contains(*entry.After, want[1]) {
-				t.Errorf("%s: got %s and %s, want %v", kind, *entry.Before, *entry.After, want)
-			}
+			check.Contains(t, *entry.Before, want[0], kind)
+			check.Contains(t, *entry.After, want[1], kind)
 		}
 	})
 }
@@ -83,9 +82,7 @@ func TestJournalCategories(t *testing.T) {
 		publishFeed(t, s, feedtest.Catalog("2026-11-02", newTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), newTool("stays", priced("15 €/mois", "2026-11-02")), moved,
 			newTool("in-set", first, in("voix"), func(t *record.Tool) { t.Sections = nil }), newTool("back", in("voix")), &hidden), publish.Options{Force: true})
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2), journalentry.EventNotNil()).Order(journalentry.ByID()).All(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		var got []string
 		for _, e := range entries {
 			got = append(got, fmt.Sprintf("%s %s: %s/%s", *e.Event, e.Slug, e.Category, e.OtherCategory))
@@ -115,9 +112,7 @@ func TestDerivedNumbers(t *testing.T) {
 			newRetired("old"), newComparison("a-vs-b", "a", "b"), hidden))
 
 		rel, err := s.CurrentRelease(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		expect(t, "totals", []int{rel.ToolsTotal, rel.ToolsTested, rel.ToolsRetired, rel.ComparisonsTotal}, []int{4, 2, 1, 1})
 		expect(t, "average, rounded half up", *rel.ToolsAvgScore, 8.34)
 		for slug, want := range map[string]string{"code": "3 8.34", "voix": "1 none", "vide": "0 none"} {
@@ -144,9 +139,7 @@ func TestEmbeddingsSet(t *testing.T) {
 	}
 	set := func(t *testing.T, s *store.Store) []string {
 		slugs, err := s.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(tool.ByID()).IDs(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return slugs
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -215,7 +208,7 @@ func TestEmbeddingsEventFields(t *testing.T) {
 				return "no release"
 			}
 			events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Types: []string{journal.EventEmbeddingsChanged}, From: report.Release, Limit: 10})
-			testkit.Check(t, err)
+			check.OK(t, err)
 			var all []string
 			for _, e := range events {
 				all = append(all, strings.Join(e.Fields, "+"))
@@ -224,7 +217,7 @@ func TestEmbeddingsEventFields(t *testing.T) {
 				}
 				for _, name := range []string{"chunks", "metadata"} {
 					found, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Fields: []string{name}, From: report.Release, Limit: 10})
-					testkit.Check(t, err)
+					check.OK(t, err)
 					expect(t, "events of "+name, len(found) > 0, slices.Contains(e.Fields, name))
 				}
 			}
@@ -261,9 +254,7 @@ func TestNumbersAfterRestore(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := testkit.Open(t, cfg)
 		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Close())
 		backup := testkit.Copy(t, cfg)
 
 		s = testkit.Open(t, cfg)

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -38,15 +39,11 @@ func contents(t *testing.T, s *store.Store) string {
 	}
 	words := map[string]string{dialect.SQLite: "words", dialect.Postgres: "array_to_string(tsvector_to_array(words), ' ')"}[s.Dialect()]
 	rows, err := s.Read.QueryContext(t.Context(), "SELECT slug, "+words+" FROM tool_search WHERE until_release = 2147483647 ORDER BY slug")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var slug, words string
-		if err := rows.Scan(&slug, &words); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, rows.Scan(&slug, &words))
 		fmt.Fprintln(&all, slug, words)
 	}
 	return all.String()
@@ -62,9 +59,7 @@ func show(score *float64) string {
 func synthetic(t *testing.T, opts synth.Options) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := synth.Write(t.Context(), &buf, opts); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, synth.Write(t.Context(), &buf, opts))
 	return buf.Bytes()
 }
 
@@ -115,15 +110,11 @@ func TestRoundTrip(t *testing.T) {
 				publishFeed(t, s, data, publish.Options{Force: true})
 			}
 			exported := export(t, s)
-			if again := publishFeed(t, s, []byte(exported)); again.Release != 0 {
-				t.Fatalf("seed %d: import of the export: got release %d, want none: %+v", seed, again.Release, again)
-			}
+			check.Must(t, publishFeed(t, s, []byte(exported)).Release, 0, "seed %d: import of the export: release", seed)
 			want := contents(t, s)
 			testkit.EachStore(t, func(t *testing.T, empty *store.Store) {
 				publishFeed(t, empty, []byte(exported))
-				if got := contents(t, empty); got != want {
-					t.Errorf("seed %d: got other contents, want the same; first difference at %s", seed, firstDifference(got, want))
-				}
+				check.Equal(t, contents(t, empty), want, "seed %d: other contents", seed)
 			})
 		}
 	})
@@ -139,9 +130,7 @@ func TestBothDatabasesAgree(t *testing.T) {
 			report := publishFeed(t, s, data, publish.Options{Force: true})
 			got = append(got, fmt.Sprintf("%+v\n%v\n%s", *report, journalOf(t, s, report.Release), contents(t, s)))
 		}
-		if got[0] != got[1] {
-			t.Fatalf("revision %d: got different results on SQLite and PostgreSQL, want the same; first difference at %s", revision, firstDifference(got[0], got[1]))
-		}
+		check.Must(t, got[0], got[1], "revision %d: different results on SQLite and PostgreSQL", revision)
 	}
 }
 
@@ -160,9 +149,7 @@ func firstDifference(a, b string) string {
 func TestDemoCatalog(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		report := publishFeed(t, s, demo.Catalog())
-		if exported := export(t, s); exported != string(demo.Catalog()) {
-			t.Errorf("got another export, want the demo catalog; first difference at %s", firstDifference(exported, string(demo.Catalog())))
-		}
+		check.Equal(t, export(t, s), string(demo.Catalog()), "another export")
 		if report.Tools.Created < 40 || report.Categories.Created < 6 || report.Comparisons.Created < 12 || report.Tools.Retired < 8 || report.PriceChanges < 10 {
 			t.Errorf("got %+v, want a larger catalog", report)
 		}

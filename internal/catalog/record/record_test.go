@@ -14,6 +14,7 @@ import (
 	"palmares/ent/pricechange"
 	"palmares/ent/section"
 	"palmares/ent/tool"
+	"palmares/internal/dev/check"
 )
 
 // An invalid declaration panics at startup with a message that names the field.
@@ -55,9 +56,7 @@ func TestInvalidDeclarations(t *testing.T) {
 			defer func() { got = fmt.Sprint(recover()) }()
 			newTable(reflect.TypeOf(c.declared), reflect.TypeFor[ent.Tool]())
 		}()
-		if !strings.Contains(got, c.want) {
-			t.Errorf("got  %s\nwant %s", got, c.want)
-		}
+		check.Contains(t, got, c.want)
 	}
 }
 
@@ -114,9 +113,7 @@ func TestFingerprint(t *testing.T) {
 		Score: &score, Tagline: "Un outil.", CanonicalURL: "https://palmares.example/a", AlternativesURL: "https://palmares.example/alt/a",
 		UpdatedAt: "2026-11-01", Tier: 3, Sections: []Section{{Section: "verdict", Text: "Bien."}},
 	}
-	if got, want := Fingerprint(tool), "4fd78a17cf044e6612bc1ec84f4c19cb"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, Fingerprint(tool), "4fd78a17cf044e6612bc1ec84f4c19cb")
 	translated, sourced := *tool, *tool
 	translated.Translations.En.Tagline = "A tool."
 	sourced.Sources = []Source{{Field: "price", URL: "https://a.example/prix", CheckedAt: "2026-11-02"}}
@@ -130,9 +127,7 @@ func TestFingerprint(t *testing.T) {
 func TestSectionsHash(t *testing.T) {
 	got := SectionsHash([]Section{{"verdict", "Bien."}, {"prix", "Juste."}})
 	// printf 'verdict\0Bien.\0prix\0Juste.\0' | sha256sum
-	if want := "sha256-3167db5b924ab0cb35705ef1a3c9a7883b5d9b5d6403d33423c378780ee17658"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, got, "sha256-3167db5b924ab0cb35705ef1a3c9a7883b5d9b5d6403d33423c378780ee17658")
 }
 
 // Problems with translations and sources have the path of the value, which reports of
@@ -142,13 +137,11 @@ func TestPathsOfProblems(t *testing.T) {
 		rec, dec := New(recordType), NewDecoder([]byte("{"+fields+"}"))
 		_, _ = dec.ReadToken()
 		var problems []string
-		if err := Read(dec, rec, func(path, problem string) {
+		check.OK(t, Read(dec, rec, func(path, problem string) {
 			if strings.HasPrefix(path, "translations") || strings.HasPrefix(path, "sources") {
 				problems = append(problems, path+": "+problem)
 			}
-		}); err != nil {
-			t.Fatalf("%s: got %v, want no error", fields, err)
-		}
+		}), fields)
 		return rec, problems
 	}
 	const prices, date = `"url":"https://a.example/prix"`, `"checked_at":"2026-11-02"`
@@ -190,9 +183,7 @@ func TestPathsOfProblems(t *testing.T) {
 			[]string{"sources[0].checkd_at: is not a known field; did you mean checked_at?"}},
 	} {
 		rec, got := read(c.recordType, c.fields)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s %s: got %q, want %q", c.recordType, c.fields, got, c.want)
-		}
+		check.Slices(t, got, c.want, "%s %s", c.recordType, c.fields)
 		if tool, ok := rec.(*Tool); ok && len(c.want) == 0 && strings.Contains(c.fields, prices) && len(tool.Sources) != 2 {
 			t.Errorf("%s: got %v, want two sources", c.fields, tool.Sources)
 		}
@@ -204,17 +195,13 @@ func TestValues(t *testing.T) {
 	rec, dec := New(TypeTool).(*Tool), NewDecoder([]byte(`{"score":8.4,"verifiability":null,"tier":2,"mainstream":true,"obsolescence":3,"avis_url":"https://a.example"}`))
 	_, _ = dec.ReadToken()
 	if err := Read(dec, rec, func(path, problem string) {
-		if problem != "is required, but missing" {
-			t.Errorf("got %s: %s, want no problem", path, problem)
-		}
+		check.Equal(t, problem, "is required, but missing", path)
 	}); err != nil {
 		t.Fatal(err)
 	}
 	got := string(Encode(rec))
 	for _, want := range []string{`"score":8.4,`, `"tier":2,`, `"mainstream":true`, `"obsolescence":3`, `"avis_url":"https://a.example"`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.Contains(t, got, want)
 	}
 	var number float64
 	numberRule(false, 0, 10).read([]byte("-0"), reflect.ValueOf(&number).Elem(), func(_, problem string) { t.Error(problem) })

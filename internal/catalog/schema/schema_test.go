@@ -25,6 +25,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/schema"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -34,19 +35,13 @@ func compile(t *testing.T) map[string]*jsonschema.Schema {
 	handler, compiled := schema.FeedHandler(), map[string]*jsonschema.Schema{}
 	for _, name := range record.FeedTypes {
 		got := serve(handler, http.MethodGet, schema.FeedPath+name+".json")
-		if got.Code != 200 {
-			t.Fatalf("schema of %s: got status %d, want 200", name, got.Code)
-		}
+		check.Must(t, got.Code, 200, "schema of %s: status", name)
 		document, err := jsonschema.UnmarshalJSON(got.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		compiler := jsonschema.NewCompiler()
 		compiler.AssertFormat()
 		address := "https://palmares.example" + schema.FeedPath + name + ".json"
-		if err := compiler.AddResource(address, document); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, compiler.AddResource(address, document))
 		if compiled[name], err = compiler.Compile(address); err != nil {
 			t.Fatal(err)
 		}
@@ -219,27 +214,21 @@ func problems(t *testing.T, recordType string, rec object) (found []string) {
 	if _, err := dec.ReadToken(); err != nil {
 		t.Fatal(err)
 	}
-	if err := record.Read(dec, into, func(path, problem string) { found = append(found, path+": "+problem) }); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, record.Read(dec, into, func(path, problem string) { found = append(found, path+": "+problem) }))
 	return found
 }
 
 func encode(t *testing.T, value any) []byte {
 	t.Helper()
 	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return data
 }
 
 func validate(t *testing.T, s *jsonschema.Schema, value any) error {
 	t.Helper()
 	decoded, err := jsonschema.UnmarshalJSON(bytes.NewReader(encode(t, value)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return s.Validate(decoded)
 }
 
@@ -276,9 +265,7 @@ func TestValidRecords(t *testing.T) {
 				forms = append(forms, without(rec, "slug"))
 			}
 			for _, form := range forms {
-				if err := validate(t, schema, form); err != nil {
-					t.Fatalf("%s %s: got %v, want it valid", name, encode(t, form), err)
-				}
+				check.OK(t, validate(t, schema, form), "%s %s", name, encode(t, form))
 			}
 		}
 	}
@@ -290,9 +277,7 @@ func TestDescriptionsAndDefaults(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, name := range record.Types {
 		var document object
-		if err := json.Unmarshal(schema.Feed(name), &document); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal(schema.Feed(name), &document))
 		if defs, ok := document["$defs"].(object); ok {
 			document = defs[name].(object)
 		}
@@ -323,9 +308,7 @@ func read(t *testing.T, recordType string, rec object) []byte {
 	into := record.New(recordType)
 	dec := record.NewDecoder(encode(t, rec))
 	_, _ = dec.ReadToken()
-	if err := record.Read(dec, into, func(path, problem string) { t.Errorf("%s: %s", path, problem) }); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, record.Read(dec, into, func(path, problem string) { t.Errorf("%s: %s", path, problem) }))
 	return record.Encode(into)
 }
 
@@ -486,16 +469,12 @@ func TestDemoCatalogIsValid(t *testing.T) {
 	t.Parallel()
 	schemas := compile(t)
 	editions, err := demo.Editions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	lines := 0
 	for _, edition := range editions {
 		for line := range bytes.Lines(edition.Feed) {
 			var rec object
-			if err := json.Unmarshal(line, &rec); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal(line, &rec))
 			if err := validate(t, schemas[rec["type"].(string)], rec); err != nil {
 				t.Errorf("edition %s: got %v, want it valid: %s", edition.Date, err, line)
 			}
@@ -522,19 +501,13 @@ func TestDemoFolderIsValid(t *testing.T) {
 		}
 		for _, file := range found {
 			text, err := fs.ReadFile(root, file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if path.Ext(file) == ".md" {
 				text = bytes.SplitN(text, []byte("---\n"), 3)[1]
 			}
 			var value any
-			if err := yaml.Unmarshal(text, &value); err != nil {
-				t.Fatal(err)
-			}
-			if err := validate(t, schemas[name], dates(value)); err != nil {
-				t.Errorf("%s: got %v, want it valid", file, err)
-			}
+			check.OK(t, yaml.Unmarshal(text, &value))
+			check.Equal(t, validate(t, schemas[name], dates(value)), nil, file)
 			files++
 		}
 	}
@@ -565,11 +538,11 @@ func dates(value any) any {
 func TestPatternsWithNode(t *testing.T) {
 	node := testkit.Node.Ensure(t)
 	r := rand.New(rand.NewPCG(7, 8))
-	type check struct {
+	type verdict struct {
 		Rule, Pattern, Text string
 		Match               bool
 	}
-	var checks []check
+	var checks []verdict
 	patterns := map[string]string{}
 	var collect func(value any, goType reflect.Type)
 	collect = func(value any, goType reflect.Type) {
@@ -586,24 +559,20 @@ func TestPatternsWithNode(t *testing.T) {
 		}
 	}
 	var tool object
-	if err := json.Unmarshal(schema.Feed(record.TypeTool), &tool); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(schema.Feed(record.TypeTool), &tool))
 	collect(tool, structs[record.TypeTool])
 	for rule, pattern := range patterns {
 		for range rounds {
-			checks = append(checks, check{rule, pattern, examples[rule].valid(r), true})
+			checks = append(checks, verdict{rule, pattern, examples[rule].valid(r), true})
 		}
 		for _, text := range examples[rule].invalid {
 			if rule == "date" && len(text) == len("2026-02-30") && text[4] == '-' || rule == "slug" && len(text) > 80 {
 				continue // for the format, or the length
 			}
-			checks = append(checks, check{rule, pattern, text, false})
+			checks = append(checks, verdict{rule, pattern, text, false})
 		}
 	}
-	if len(patterns) != 5 {
-		t.Errorf("got patterns %v, want those of text, slug, url, price and date", patterns)
-	}
+	check.Equal(t, len(patterns), 5, "patterns")
 	program := `const checks = JSON.parse(require("fs").readFileSync(0));
 for (const c of checks) for (const flags of ["u", ""])
 	if (new RegExp(c.Pattern, flags).test(c.Text) !== c.Match) console.log(flags, JSON.stringify(c));`

@@ -12,6 +12,7 @@ import (
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -19,9 +20,7 @@ import (
 func find(t *testing.T, s *store.Store, query string) []string {
 	t.Helper()
 	release, err := s.CurrentRelease(t.Context())
-	if err != nil {
-		t.Fatalf("%.80q: got %v, want no error", query, err)
-	}
+	check.OK(t, err, "%.80q", query)
 	return findIn(t, s, release.ID, query)
 }
 
@@ -29,18 +28,14 @@ func find(t *testing.T, s *store.Store, query string) []string {
 func findIn(t *testing.T, s *store.Store, release int, query string) (found []string) {
 	t.Helper()
 	index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-	if err != nil {
-		t.Fatalf("%.80q: got %v, want no error", query, err)
-	}
+	check.OK(t, err, "%.80q", query)
 	return findWith(t, index, release, query)
 }
 
 func findWith(t *testing.T, index *search.Index, release int, query string) (found []string) {
 	t.Helper()
 	positions, err := index.Find(release, text.Words(query))
-	if err != nil {
-		t.Fatalf("%.80q: got %v, want no error", query, err)
-	}
+	check.OK(t, err, "%.80q", query)
 	for _, at := range positions {
 		found = append(found, index.Texts[at].Slug)
 	}
@@ -154,9 +149,7 @@ func TestFind(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, catalog())
 		for query, want := range queries {
-			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
-				t.Errorf("%.80q: got %q, want %q", query, got, want)
-			}
+			check.Slices(t, find(t, s, query), strings.Fields(want), "%.80q", query)
 		}
 	})
 }
@@ -164,9 +157,7 @@ func TestFind(t *testing.T) {
 func TestTooManyWords(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		var words []string
 		for i := range search.MaxWords + 1 {
 			words = append(words, string(rune('a'+i)))
@@ -188,7 +179,7 @@ func TestCorrect(t *testing.T) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
 			named("a", "Galet", "Simple.", "Sobre."), named("b", "Gallet", "Simple.", "12345 v12345"), named("c", "Palet", "Rapide.", "Sobre.")))
 		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for query, want := range map[string]string{
 			"galet":         "",
 			"gal":           "",
@@ -202,9 +193,7 @@ func TestCorrect(t *testing.T) {
 			"galett x":      "",
 			"palet simplee": "galet simple",
 		} {
-			if got := strings.Join(index.Correct(1, strings.Fields(query)), " "); got != want {
-				t.Errorf("%q: got %q, want %q", query, got, want)
-			}
+			check.Equal(t, strings.Join(index.Correct(1, strings.Fields(query)), " "), want, "%q", query)
 		}
 	})
 }
@@ -223,9 +212,7 @@ func TestTyposOnlyWithoutExactMatch(t *testing.T) {
 			"12346":        "", // numbers are not corrected
 			"v12346":       "b",
 		} {
-			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
-				t.Errorf("%q: got %q, want %q", query, got, want)
-			}
+			check.Slices(t, find(t, s, query), strings.Fields(want), "%q", query)
 		}
 	})
 }
@@ -255,9 +242,7 @@ func TestPrefixOfManyWords(t *testing.T) {
 			"motuer galett":     "a",
 			"motuer net sobrex": "",
 		} {
-			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
-				t.Errorf("%q: got %q, want %q", query, got, want)
-			}
+			check.Slices(t, find(t, s, query), strings.Fields(want), "%q", query)
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"database/sql"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -25,7 +25,7 @@ func TestPruneInBatches(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		synthetic := func(seed uint64) []byte {
 			var data bytes.Buffer
-			testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: 550, Seed: seed}))
+			check.OK(t, synth.Write(t.Context(), &data, synth.Options{Tools: 550, Seed: seed}))
 			return data.Bytes()
 		}
 		s := testkit.Open(t, cfg)
@@ -58,9 +58,7 @@ func storedWords(t *testing.T, s *store.Store) map[string]int {
 		}
 		return err
 	}, "SELECT "+column+" FROM tool_search")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return words
 }
 
@@ -81,12 +79,8 @@ func TestImportWritesOnlyChangedTools(t *testing.T) {
 		exec(t, s, `UPDATE tool_search SET words = 'marque' WHERE slug = 'a'`)
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", tools("Orme")...))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", tools("Verger")...))
-		if got := find(t, s, "marque"); !slices.Equal(got, []string{"a"}) {
-			t.Errorf("unchanged tool: got %q, want a", got)
-		}
-		if got := find(t, s, "verger"); !slices.Equal(got, []string{"b"}) {
-			t.Errorf("changed tool: got %q, want b", got)
-		}
+		check.Slices(t, find(t, s, "marque"), []string{"a"}, "unchanged tool: want a")
+		check.Slices(t, find(t, s, "verger"), []string{"b"}, "changed tool: want b")
 	})
 }
 
@@ -96,9 +90,7 @@ func TestFill(t *testing.T) {
 	for name, refill := range map[string]func(*testing.T, *store.Store){
 		"at startup": func(t *testing.T, s *store.Store) {
 			for range 2 {
-				if err := search.Fill(t.Context(), s); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, search.Fill(t.Context(), s))
 			}
 		},
 		"by an import": func(t *testing.T, s *store.Store) {
@@ -114,9 +106,7 @@ func TestFill(t *testing.T) {
 					t.Fatalf("empty index: got %q, want none", got)
 				}
 				refill(t, s)
-				if got := find(t, s, "agent"); !slices.Equal(got, []string{"ecritoire", "plume"}) {
-					t.Errorf("got %q, want ecritoire and plume", got)
-				}
+				check.Slices(t, find(t, s, "agent"), []string{"ecritoire", "plume"}, "want ecritoire and plume")
 				if got := storedWords(t, s); !maps.Equal(got, want) {
 					t.Errorf("vocabulary: got %v, want %v", got, want)
 				}
@@ -130,8 +120,6 @@ func TestDryRunIndexesNothing(t *testing.T) {
 		if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog())), publish.Options{DryRun: true}); err != nil {
 			t.Fatal(err)
 		}
-		if words := storedWords(t, s); len(words) != 0 {
-			t.Errorf("got %v, want no words", words)
-		}
+		check.Equal(t, len(storedWords(t, s)), 0, "want no words")
 	})
 }

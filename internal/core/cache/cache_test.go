@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -54,9 +55,7 @@ func TestConcurrentRequestsExecuteOnce(t *testing.T) {
 	wait.Until(t, "all requests wait for the response", func() bool { return waiting(c) == 1000 })
 	close(proceed)
 	all.Wait()
-	if times.Load() != 1 {
-		t.Errorf("got %d executions, want 1", times.Load())
-	}
+	check.Equal(t, times.Load(), 1, "executions")
 	if _, err := c.Get(t.Context(), Key{Operation: "tools", Variables: "?limit=3"}, slow); err != nil || times.Load() != 2 {
 		t.Errorf("got %d executions and %v for another query, want 2", times.Load(), err)
 	}
@@ -89,9 +88,7 @@ func TestOneCallerLeaves(t *testing.T) {
 		t.Errorf("caller that left: got %v, want %v", err, context.Canceled)
 	}
 	close(proceed)
-	if err := <-stayed; err != nil {
-		t.Errorf("caller that stayed: got %v, want a response", err)
-	}
+	check.Equal(t, <-stayed, nil, "caller that stayed")
 }
 
 // waiting returns how many requests wait for the response to tools.
@@ -142,9 +139,7 @@ func TestFailuresAreNotCached(t *testing.T) {
 			t.Error("got no error, want one")
 		}
 	}
-	if !strings.Contains(log.String(), "on purpose") {
-		t.Errorf("got log %q, want the panic", log.String())
-	}
+	check.Contains(t, log.String(), "on purpose", "log")
 	var times, release atomic.Int64
 	release.Store(1)
 	if got, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil || body(got) != "release 1" {

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 var long = []byte(strings.Repeat("every tool has a name; ", 200))
@@ -92,13 +93,9 @@ func decoded(t *testing.T, got *httptest.ResponseRecorder) []byte {
 	case "zstd":
 		r, err = zstd.NewReader(body)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	data, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return data
 }
 
@@ -123,9 +120,7 @@ func TestTags(t *testing.T) {
 			t.Errorf("%s: got tag %s, want a unique strong one", accept, tag)
 		}
 		tags[tag] = true
-		if again := send(long, http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); again != tag {
-			t.Errorf("%s: got tag %s the second time, want %s again", accept, again, tag)
-		}
+		check.Equal(t, send(long, http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"), tag, "%s: tag the second time", accept)
 		if other := send(append([]byte("x"), long...), http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); other == tag {
 			t.Errorf("%s: got tag %s for another body too, want another", accept, tag)
 		}
@@ -162,19 +157,13 @@ func TestNotModified(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			got := send(long, method, "If-None-Match", header)
-			if got.Code != want {
-				t.Errorf("%s %.60q: got %d, want %d", method, header, got.Code, want)
-			}
-			if got.Header().Get("ETag") != tag {
-				t.Errorf("%s %.60q: got tag %s, want %s", method, header, got.Header().Get("ETag"), tag)
-			}
+			check.Equal(t, got.Code, want, "%s %.60q", method, header)
+			check.Equal(t, got.Header().Get("ETag"), tag, "%s %.60q: tag", method, header)
 			if want == 304 && (got.Body.Len() > 0 || got.Header().Get("Content-Length") != "" || got.Header().Get("Content-Type") != "") {
 				t.Errorf("%s %.60q: got %d bytes and %v, want no content", method, header, got.Body.Len(), got.Header())
 			}
 		}
 	}
 	compressed := send(long, http.MethodGet, "Accept-Encoding", "gzip").Header().Get("ETag")
-	if got := send(long, http.MethodGet, "If-None-Match", compressed); got.Code != 200 {
-		t.Errorf("tag of another encoding: got %d, want 200", got.Code)
-	}
+	check.Equal(t, send(long, http.MethodGet, "If-None-Match", compressed).Code, 200, "tag of another encoding")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 type callerKey struct{}
@@ -27,35 +28,22 @@ func TestNewRelease(t *testing.T) {
 			}
 		}
 	}
-	if times.Load() != 10 {
-		t.Fatalf("got %d executions, want 10", times.Load())
-	}
+	check.Must(t, times.Load(), 10, "executions")
 	release.Store(2)
 	c.renewLimit = 3
-	if err := c.Renew(2); err != nil {
-		t.Fatal(err)
-	}
-	if times.Load() != 13 {
-		t.Errorf("got %d renewed responses, want 3", times.Load()-10)
-	}
+	check.OK(t, c.Renew(2))
+	check.Equal(t, times.Load(), 13, "renewed responses: %d", times.Load()-10)
 	for i := range 10 {
 		got, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, executing(&times, &release))
-		if err != nil || body(got) != "release 2" {
-			t.Errorf("query %d: got %s and %v, want release 2", i, body(got), err)
-		}
+		check.OK(t, err, "query %d", i)
+		check.Equal(t, body(got), "release 2", "query %d", i)
 	}
-	if times.Load() != 20 {
-		t.Errorf("got %d more executions, want 7", times.Load()-13)
-	}
+	check.Equal(t, times.Load(), 20, "more executions: %d", times.Load()-13)
 	// A response that started on an old release does not bring it back.
 	c.Publish(1)
-	if c.Newest() != 2 {
-		t.Errorf("got release %d, want 2", c.Newest())
-	}
+	check.Equal(t, c.Newest(), 2, "release")
 	for key := range c.items.All() {
-		if key.edition.release() != 2 {
-			t.Errorf("got a cached response of release %d, want none", key.edition.release())
-		}
+		check.Equal(t, key.edition.release(), 2, "cached response of release")
 	}
 }
 
@@ -152,9 +140,7 @@ func TestDatabaseFailsDuringRenewal(t *testing.T) {
 	wantCached("release 1")
 
 	down.Store(false)
-	if err := c.Renew(2); err != nil {
-		t.Errorf("got %v, want no error", err)
-	}
+	check.Equal(t, c.Renew(2), nil)
 	wantCached("release 2")
 }
 
@@ -179,9 +165,7 @@ func TestSlowResponseDoesNotDelayTheRelease(t *testing.T) {
 			}
 			return NewEntry([]byte("x"), nil), int(release.Load()), nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	release.Store(2)
 	if err := c.Renew(2); err != nil || c.Newest() != 2 {
@@ -204,9 +188,7 @@ func TestReleaseNumbersRestart(t *testing.T) {
 			t.Errorf("got %s and %v, want release 2", body(got), err)
 		}
 	}
-	if times.Load() != 2 {
-		t.Errorf("got %d executions, want 2", times.Load())
-	}
+	check.Equal(t, times.Load(), 2, "executions")
 }
 
 // A query that was executing when a backup was restored is not mistaken for a
@@ -247,9 +229,7 @@ func TestOnlyCountedRequestsSteerRenewal(t *testing.T) {
 	request := func(variables string, counted bool, headers ...string) {
 		t.Helper()
 		response, err := c.Get(t.Context(), Key{Operation: "tools", Variables: variables}, executing(&times, &release))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		var w http.ResponseWriter = httptest.NewRecorder()
 		if counted {
 			w = wrapped{&executions{ResponseWriter: w}}
@@ -258,9 +238,7 @@ func TestOnlyCountedRequestsSteerRenewal(t *testing.T) {
 		if len(headers) > 0 {
 			r.Header.Set("If-None-Match", headers[0])
 		}
-		if err := response.Write(w, r); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, response.Write(w, r))
 	}
 	for range 3 {
 		request("popular", true)

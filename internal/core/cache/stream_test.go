@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"palmares/internal/dev/check"
 )
 
 // silentWriter discards a response.
@@ -54,9 +56,7 @@ func TestMemoryOfStreams(t *testing.T) {
 		}
 		close(finish)
 		for range streams {
-			if err := <-ended; err != nil {
-				t.Errorf("%s: got %v, want no error", encoding, err)
-			}
+			check.Equal(t, <-ended, nil, encoding)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 // tagOf returns the ETag of a response from a cache with this secret.
@@ -15,13 +17,9 @@ func tagOf(t *testing.T, secret, body string, q Key) string {
 	t.Helper()
 	c := New(1<<20, []byte(secret), slog.New(slog.DiscardHandler))
 	response, err := c.Get(t.Context(), q, func(context.Context) (*Entry, int, error) { return NewEntry([]byte(body), nil), 1, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	w := httptest.NewRecorder()
-	if err := response.Write(w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, response.Write(w, httptest.NewRequest(http.MethodGet, "/", nil)))
 	return w.Header().Get("ETag")
 }
 
@@ -31,17 +29,11 @@ func tagOf(t *testing.T, secret, body string, q Key) string {
 func TestTagsCannotBeGuessed(t *testing.T) {
 	q := Key{Operation: "tool", Variables: "plume"}
 	first := tagOf(t, "secret", "body", q)
-	if again := tagOf(t, "secret", "body", q); again != first {
-		t.Errorf("after a restart: got %s, want %s", again, first)
-	}
-	if want := `"s08_eC2uUu2FUeWJpk41"`; first != want {
-		t.Errorf("got %s, want %s, as servers of other versions compute it", first, want)
-	}
+	check.Equal(t, tagOf(t, "secret", "body", q), first, "after a restart")
+	check.Equal(t, first, `"s08_eC2uUu2FUeWJpk41"`)
 	keyed := q
 	keyed.Keyed = true
-	if got := tagOf(t, "secret", "body", keyed); got != first {
-		t.Errorf("with a key: got %s, want %s", got, first)
-	}
+	check.Equal(t, tagOf(t, "secret", "body", keyed), first, "with a key")
 	for name, other := range map[string]string{
 		"another secret":        tagOf(t, "other", "body", q),
 		"another body":          tagOf(t, "secret", "other", q),
@@ -82,16 +74,10 @@ func TestExecutionIsReported(t *testing.T) {
 			ctx = WithCachedOnly(ctx)
 		}
 		response, err := c.Get(ctx, tools, work)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		w := &executions{ResponseWriter: httptest.NewRecorder()}
-		if err := response.Write(wrapped{w}, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
-			t.Fatal(err)
-		}
-		if w.reported != want {
-			t.Errorf("request %d: got %d executions reported, want %d", i, w.reported, want)
-		}
+		check.OK(t, response.Write(wrapped{w}, httptest.NewRequest(http.MethodGet, "/", nil)))
+		check.Equal(t, w.reported, want, "request %d: executions reported", i)
 	}
 }
 
@@ -111,15 +97,11 @@ func TestSmallerEncoding(t *testing.T) {
 			want = "zstd"
 		}
 		for _, accept := range []string{"gzip, zstd", "zstd, gzip"} {
-			if got := send(body, http.MethodGet, "Accept-Encoding", accept).Header().Get("Content-Encoding"); got != want {
-				t.Errorf("%s, %s: got %q, want %q", name, accept, got, want)
-			}
+			check.Equal(t, send(body, http.MethodGet, "Accept-Encoding", accept).Header().Get("Content-Encoding"), want, "%s, %s", name, accept)
 		}
 		seen[want] = true
 	}
-	if len(seen) != 2 {
-		t.Errorf("got encodings %v, want one body for each of gzip and zstd", seen)
-	}
+	check.Equal(t, len(seen), 2, "encodings")
 }
 
 // Tables share the budget with responses, and survive a release unless they
@@ -135,9 +117,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("got count %d, found: %t, want 7", n, ok)
 	}
 	old := c.Edition()
-	if err := c.Renew(2); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Renew(2))
 	if _, ok := counts.Get(old, q); ok {
 		t.Error("got the count of an older release, want none")
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/netip"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 func TestAddress(t *testing.T) {
@@ -39,9 +41,7 @@ func TestAddress(t *testing.T) {
 		{"10.0.0.1:4711", []string{"203.0.113.9\r\nX: y"}, "10.0.0.1"},
 	} {
 		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": c.forwarded}}
-		if got := Address(r, trusted); got.String() != c.want {
-			t.Errorf("%s, %q: got %s, want %s", c.peer, c.forwarded, got, c.want)
-		}
+		check.Equal(t, Address(r, trusted).String(), c.want, "%s, %q", c.peer, c.forwarded)
 	}
 }
 
@@ -53,9 +53,7 @@ func TestNetworks(t *testing.T) {
 		"::1":                  {"::/64", "::/48"},
 	} {
 		parsed := netip.MustParseAddr(address)
-		if got := [2]string{Network(parsed), WiderNetwork(parsed)}; got != want {
-			t.Errorf("%s: got %v, want %v", address, got, want)
-		}
+		check.Equal(t, [2]string{Network(parsed), WiderNetwork(parsed)}, want, address)
 	}
 	if network, wider := Network(netip.Addr{}), WiderNetwork(netip.Addr{}); network == "" || wider == "" {
 		t.Errorf("invalid address: got %q and %q, want no empty names", network, wider)

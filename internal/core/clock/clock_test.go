@@ -3,6 +3,8 @@ package clock
 import (
 	"testing"
 	"time"
+
+	"palmares/internal/dev/check"
 )
 
 // machine has a wall clock that tests can set, and an uptime.
@@ -33,12 +35,8 @@ func trustedWithin(m *machine, s *Steady, d time.Duration) (times int) {
 
 func TestTrustedAfterSixHours(t *testing.T) {
 	m, s := newMachine()
-	if n := trustedWithin(m, s, trustAfter); n != 0 {
-		t.Errorf("got %d trusted readings in the first six hours, want 0", n)
-	}
-	if n := trustedWithin(m, s, 24*time.Hour); n != 24*6 {
-		t.Errorf("got %d trusted readings on the next day, want %d", n, 24*6)
-	}
+	check.Equal(t, trustedWithin(m, s, trustAfter), 0, "trusted readings in the first six hours")
+	check.Equal(t, trustedWithin(m, s, 24*time.Hour), 24*6, "trusted readings on the next day")
 }
 
 func TestJumpsAreNotTrusted(t *testing.T) {
@@ -48,16 +46,10 @@ func TestJumpsAreNotTrusted(t *testing.T) {
 			m, s := newMachine()
 			trustedWithin(m, s, 24*time.Hour)
 			m.clock = m.clock.Add(jump)
-			if n := trustedWithin(m, s, lasts); n != 0 {
-				t.Errorf("%v for %v: got %d trusted readings while the clock was wrong, want 0", jump, lasts, n)
-			}
+			check.Equal(t, trustedWithin(m, s, lasts), 0, "%v for %v: trusted readings while the clock was wrong", jump, lasts)
 			m.clock = m.clock.Add(-jump)
-			if n := trustedWithin(m, s, trustAfter); n != 0 {
-				t.Errorf("%v for %v: got %d trusted readings after the clock was corrected, want 0", jump, lasts, n)
-			}
-			if n := trustedWithin(m, s, time.Hour); n != 6 {
-				t.Errorf("%v for %v: got %d trusted readings six hours later, want 6", jump, lasts, n)
-			}
+			check.Equal(t, trustedWithin(m, s, trustAfter), 0, "%v for %v: trusted readings after the clock was corrected", jump, lasts)
+			check.Equal(t, trustedWithin(m, s, time.Hour), 6, "%v for %v: trusted readings six hours later", jump, lasts)
 		}
 	}
 }

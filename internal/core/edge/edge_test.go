@@ -8,14 +8,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 func TestMiddleware(t *testing.T) {
@@ -67,23 +66,19 @@ func TestKeysOfReleases(t *testing.T) {
 	for _, want := range []int{41, 41, 42, 41} {
 		release = want
 		response, err := server.Client().Get(server.URL)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		body, err := io.ReadAll(response.Body)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if got := response.Header.Get(KeysHeader); got != "all "+Release(want) || response.StatusCode != http.StatusNotFound || string(body) != "body" {
 			t.Errorf("got %d %q with keys %q, want 404 with those of release %d", response.StatusCode, body, got, want)
 		}
 	}
-	if got := Header(Tool("a"), Category("b"))[0]; got != "all tool-a category-b" {
-		t.Errorf("got %q, want all tool-a category-b", got)
-	}
+	check.Equal(t, Header(Tool("a"), Category("b"))[0], "all tool-a category-b")
 }
 
 func TestIsSlug(t *testing.T) {
 	for text, want := range map[string]bool{"code": true, "a-1": true, "": false, "a b": false, "Code": false, "é": false, strings.Repeat("a", 80): true, strings.Repeat("a", 81): false, "a\n": false} {
-		if got := IsSlug(text); got != want {
-			t.Errorf("%q: got %t, want %t", text, got, want)
-		}
+		check.Equal(t, IsSlug(text), want, "%q", text)
 	}
 }
 
@@ -158,18 +153,13 @@ func TestPurgeTwice(t *testing.T) {
 		} {
 			p.Release(c.before, c.upTo)
 			synctest.Wait()
-			if got := r.take(); !slices.Equal(got, []string{c.want}) {
-				t.Errorf("release %d after %d: got %q at once, want %q", c.upTo, c.before, got, c.want)
-			}
+			check.Slices(t, r.take(), []string{c.want}, "release %d after %d: at once", c.upTo, c.before)
 			time.Sleep(secondPurge)
 			synctest.Wait()
-			if got := r.take(); !slices.Equal(got, []string{c.want}) {
-				t.Errorf("release %d after %d: got %q again, want %q", c.upTo, c.before, got, c.want)
-			}
+			check.Slices(t, r.take(), []string{c.want}, "release %d after %d: again", c.upTo, c.before)
 		}
-		if p.Accepted.Load() != 10 || p.Failed.Load() != 0 {
-			t.Errorf("got %d accepted and %d failed, want 10 and 0", p.Accepted.Load(), p.Failed.Load())
-		}
+		check.Equal(t, p.Accepted.Load(), 10)
+		check.Equal(t, p.Failed.Load(), 0)
 	})
 }
 
@@ -184,21 +174,15 @@ func TestPurgeRetries(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		r.setDown(false)
 		time.Sleep(lastRetry + secondPurge)
-		if got := r.take(); !slices.Equal(got, []string{"release-1 tool-2", "release-1 tool-2"}) {
-			t.Errorf("after an outage of 30 s: got %q, want two purges", got)
-		}
+		check.Slices(t, r.take(), []string{"release-1 tool-2", "release-1 tool-2"}, "after an outage of 30 s: want two purges")
 		r.setDown(true)
 		p.Release(2, 3)
 		time.Sleep(2 * time.Minute)
 		r.setDown(false)
-		if got := p.Failed.Load(); got != 1 {
-			t.Errorf("after an outage of two minutes: got %d failed purges, want 1", got)
-		}
+		check.Equal(t, p.Failed.Load(), 1, "after an outage of two minutes: failed purges")
 		p.Release(3, 4)
 		synctest.Wait()
-		if got := r.take(); !slices.Equal(got, []string{"release-2 release-3 tool-3 tool-4"}) {
-			t.Errorf("after an outage of two minutes: got %q, want the changes of both releases", got)
-		}
+		check.Slices(t, r.take(), []string{"release-2 release-3 tool-3 tool-4"}, "after an outage of two minutes: want the changes of both releases")
 	})
 }
 
@@ -216,16 +200,12 @@ func TestPurgeBatches(t *testing.T) {
 			p.Release(1, 2)
 			synctest.Wait()
 			sent := r.take()
-			if len(sent) != c.requests {
-				t.Errorf("%d keys: got %d requests, want %d", c.keys, len(sent), c.requests)
-			}
+			check.Equal(t, len(sent), c.requests, "%d keys: requests", c.keys)
 			want := "release-1 " + strings.Join(all, " ")
 			if c.keys == MaxChanged {
 				want = All
 			}
-			if got := strings.Join(sent, " "); got != want {
-				t.Errorf("%d keys: got %.100s, want %.100s", c.keys, got, want)
-			}
+			check.Equal(t, strings.Join(sent, " "), want, "%d keys", c.keys)
 			for _, keys := range sent {
 				if len(keys) > 8_000 || len(strings.Fields(keys)) > 256 {
 					t.Errorf("got %d keys of %d bytes in a request, want at most 256 and 8000", len(strings.Fields(keys)), len(keys))
@@ -248,7 +228,7 @@ func TestEndpoint(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	e := Endpoint{server.URL + "/purge", "Authorization: Bearer s3cret"}
-	testkit.Check(t, e.Purge(t.Context(), "release-41", "tool-plume"))
+	check.OK(t, e.Purge(t.Context(), "release-41", "tool-plume"))
 	if got.Method != http.MethodPost || got.Header.Get(KeysHeader) != "release-41 tool-plume" || got.Header.Get("Authorization") != "Bearer s3cret" || string(body) != `{"surrogate_keys":["release-41","tool-plume"]}` {
 		t.Errorf("got %s %v %s, want a POST with keys and credential", got.Method, got.Header, body)
 	}

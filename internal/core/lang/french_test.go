@@ -18,6 +18,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"golang.org/x/tools/go/packages"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/repo"
 )
 
@@ -90,9 +91,7 @@ func fromTemplates(t *testing.T, used map[Message]string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 // fromExamples finds the comments that the example queries start with.
@@ -104,9 +103,7 @@ func fromExamples(t *testing.T, used map[Message]string) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for line := range strings.Lines(string(text)) {
 			comment, isComment := strings.CutPrefix(line, "# ")
 			if !isComment {
@@ -162,9 +159,7 @@ func fromGo(t *testing.T, used map[Message]string) {
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 		Dir:  repo.Root(t),
 	}, "./auth", "./cmd/...", "./graph", "./internal/account/...", "./internal/catalog/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, pkg := range all {
 		for _, failure := range pkg.Errors {
 			t.Fatalf("%s: %v", pkg.PkgPath, failure)
@@ -278,9 +273,7 @@ func TestTranslationsMatch(t *testing.T) {
 				t.Errorf("%q: got arguments %v in %q, want %v", m, got, form, want)
 			}
 			plain := markup.ReplaceAllString(form, "x")
-			if bad := badSpace.FindString(verbs.ReplaceAllString(plain, "x")); bad != "" {
-				t.Errorf("%q: got %q in %q, want a space there", m, bad, form)
-			}
+			check.Equal(t, badSpace.FindString(verbs.ReplaceAllString(plain, "x")), "", "%q: in: %q", m, form)
 			if strings.Contains(plain, "'") || strings.Contains(plain, `"`) {
 				t.Errorf("%q: got a straight quote in %q, want ’ or « »", m, form)
 			}
@@ -307,7 +300,5 @@ func arguments(format string) (all []string) {
 
 // A line break never separates French punctuation from its word.
 func TestTypeset(t *testing.T) {
-	if got, want := Typeset("L'atelier : « oui » ?"), "L’atelier\u00a0: «\u00a0oui\u00a0»\u00a0?"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Equal(t, Typeset("L'atelier : « oui » ?"), "L’atelier\u00a0: «\u00a0oui\u00a0»\u00a0?")
 }

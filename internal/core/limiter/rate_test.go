@@ -3,6 +3,8 @@ package limiter
 import (
 	"testing"
 	"time"
+
+	"palmares/internal/dev/check"
 )
 
 func TestRate(t *testing.T) {
@@ -17,8 +19,6 @@ func TestRate(t *testing.T) {
 		{1, 2, 0, true}, {1, 1, 0, true}, {1, 1, 0, false}, {2, 3, 0, true}, {1, 1, 59 * time.Second, false}, {1, 3, time.Second, true}, {2, 4, 0, false},
 	} {
 		now = now.Add(step.later)
-		if got := rate.Take(step.subject, step.n); got != step.want {
-			t.Errorf("%+v: got %t", step, got)
-		}
+		check.Equal(t, rate.Take(step.subject, step.n), step.want, "%+v", step)
 	}
 }

@@ -1,6 +1,10 @@
 package limiter
 
-import "testing"
+import (
+	"testing"
+
+	"palmares/internal/dev/check"
+)
 
 func TestSlots(t *testing.T) {
 	var s Slots[string]
@@ -19,13 +23,11 @@ func TestSlots(t *testing.T) {
 	reserve("b", ErrTotalLimit)
 	first()
 	again := reserve("b", nil)
-	if s.Open() != 3 || len(s.byOwner) != 2 {
-		t.Errorf("got %d open of %d owners, want 3 of 2", s.Open(), len(s.byOwner))
-	}
+	check.Equal(t, s.Open(), 3)
+	check.Equal(t, len(s.byOwner), 2)
 	for _, release := range []func(){second, other, again} {
 		release()
 	}
-	if s.Open() != 0 || len(s.byOwner) != 0 {
-		t.Errorf("got %d open of %d owners, want none", s.Open(), len(s.byOwner))
-	}
+	check.Equal(t, s.Open(), 0)
+	check.Equal(t, len(s.byOwner), 0)
 }

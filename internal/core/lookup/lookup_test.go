@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/dev/check"
 )
 
 var errDown = errors.New("the database is down")
@@ -152,9 +153,7 @@ func TestSharedReads(t *testing.T) {
 		}
 		cancel()
 		all.Wait()
-		if n := d.reads.Load(); n != 1 {
-			t.Errorf("got %d reads, want 1", n)
-		}
+		check.Equal(t, d.reads.Load(), 1, "reads")
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/middleware"
+	"palmares/internal/dev/check"
 )
 
 // joined serves a handler with a Listener.
@@ -57,9 +58,7 @@ func TestJoinedResponses(t *testing.T) {
 	for _, size := range sizes {
 		for _, variant := range []string{"parts=1", "parts=1&length", "parts=2&length", "parts=1&flushed&length", "parts=2&flushed", "parts=1&length&header=x", "parts=1&length&header=xx"} {
 			response, err := server.Client().Get(fmt.Sprintf("%s/?size=%d&%s", server.URL, size, variant))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			got, err := io.ReadAll(response.Body)
 			response.Body.Close()
 			if err != nil || !bytes.Equal(got, text[:size]) {
@@ -80,9 +79,7 @@ func TestResponseIsWrittenAtOnce(t *testing.T) {
 		_, _ = w.Write(body)
 	})
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer conn.Close()
 	responses := bufio.NewReader(conn)
 	const requests = 200
@@ -92,9 +89,7 @@ func TestResponseIsWrittenAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		response, err := http.ReadResponse(responses, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if n, err := io.Copy(io.Discard, response.Body); err != nil || n != int64(len(body)) {
 			t.Fatalf("got %d bytes and %v, want %d", n, err, len(body))
 		}
@@ -109,9 +104,7 @@ func TestResponseIsWrittenAtOnce(t *testing.T) {
 func writes(t *testing.T) (n int) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/io")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, counted, _ := strings.Cut(string(text), "syscw: ")
 	if _, err := fmt.Sscan(counted, &n); err != nil {
 		t.Fatal(err)

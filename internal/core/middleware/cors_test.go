@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 // listed splits a header's comma-separated names, in lower case.
@@ -22,9 +24,7 @@ func TestPreflightAllowsClientHeaders(t *testing.T) {
 	r.Header.Set("Access-Control-Request-Method", http.MethodPost)
 	w := httptest.NewRecorder()
 	CORS(http.NotFoundHandler()).ServeHTTP(w, r)
-	if w.Code != http.StatusNoContent {
-		t.Errorf("got status %d, want 204", w.Code)
-	}
+	check.Equal(t, w.Code, http.StatusNoContent, "status")
 	allowed := listed(w.Header().Get("Access-Control-Allow-Headers"))
 	for _, want := range []string{
 		"authorization", "content-type", "if-none-match", "last-event-id", "traceparent", "apollographql-client-name", "apollographql-client-version",

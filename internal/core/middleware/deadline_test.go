@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 const soon = time.Millisecond
@@ -39,18 +40,12 @@ func serveWithin(t *testing.T, limit time.Duration, handler http.HandlerFunc) *h
 func call(t *testing.T, server *httptest.Server, method string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	response, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return response, string(body)
 }
 
@@ -72,9 +67,8 @@ func TestHandlerExceedsDeadline(t *testing.T) {
 				}
 			})
 			response, body := call(t, server, method)
-			if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, message) {
-				t.Errorf("%s: got %d %s, want 503 with %q", method, response.StatusCode, body, message)
-			}
+			check.Equal(t, response.StatusCode, http.StatusServiceUnavailable, method)
+			check.Contains(t, body, message, method)
 			if response.Header.Get("X-Request-Id") != "R1" || response.Header.Get("Set-Cookie") != "" || response.Header.Get("Retry-After") == "" {
 				t.Errorf("%s: got headers %v, want only those of the chain and Retry-After", method, response.Header)
 			}
@@ -113,19 +107,13 @@ func TestPausedDeadline(t *testing.T) {
 	first()
 	first()
 	timer.mu.Lock()
-	if timer.pauses != 1 {
-		t.Errorf("got %d pauses, want 1", timer.pauses)
-	}
+	check.Equal(t, timer.pauses, 1, "pauses")
 	timer.left = 0 // so that it expires when it resumes
 	timer.mu.Unlock()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, other.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	response, err := (&http.Client{Transport: PausingTransport{http.DefaultTransport}}).Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = response.Body.Close()
 	select {
 	case <-expired:

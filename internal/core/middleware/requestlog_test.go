@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 func TestRequestLogLine(t *testing.T) {
@@ -39,9 +40,7 @@ func TestRequestLogLine(t *testing.T) {
 		delete(fields, "time")
 		delete(fields, "took")
 		for name, value := range map[string]any{"level": "INFO", "msg": "request", "method": "GET", "path": want, "status": 200.0, "bytes": 4.0, "request_id": "R1"} {
-			if fields[name] != value {
-				t.Errorf("%s: got %s %v, want %v", path, name, fields[name], value)
-			}
+			check.Equal(t, fields[name], value, "%s: %s", path, name)
 			delete(fields, name)
 		}
 		if len(fields) > 0 {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 // FuzzAccept checks that an Accept header selects an offer or none, that it means the same in
@@ -40,8 +42,6 @@ func FuzzAccept(f *testing.F) {
 			}
 			return r
 		}, header)
-		if got := Accepts([]string{upper}, offers...); got != Accepts([]string{header}, offers...) {
-			t.Errorf("%q in upper case: got %q, want the same", header, got)
-		}
+		check.Equal(t, Accepts([]string{upper}, offers...), Accepts([]string{header}, offers...), "%q in upper case: want the same", header)
 	})
 }

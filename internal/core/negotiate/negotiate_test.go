@@ -1,6 +1,10 @@
 package negotiate
 
-import "testing"
+import (
+	"testing"
+
+	"palmares/internal/dev/check"
+)
 
 func TestAccepts(t *testing.T) {
 	const json, modern = "application/json", "application/graphql-response+json"
@@ -36,9 +40,7 @@ func TestAccepts(t *testing.T) {
 		{[]string{";;;,"}, ""},
 		{[]string{"*"}, ""},
 	} {
-		if got := Accepts(c.accept, json, modern); got != c.want {
-			t.Errorf("%q: got %q, want %q", c.accept, got, c.want)
-		}
+		check.Equal(t, Accepts(c.accept, json, modern), c.want, "%q", c.accept)
 	}
 }
 
@@ -54,9 +56,7 @@ func TestNamed(t *testing.T) {
 		"application/json, text/html":   1,
 		"text/html2, application/xhtml": 0,
 	} {
-		if got := Named([]string{accept}, "text/html"); got != want {
-			t.Errorf("%q: got %v, want %v", accept, got, want)
-		}
+		check.Equal(t, Named([]string{accept}, "text/html"), want, "%q", accept)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 var testParams = []Param{
@@ -83,9 +84,7 @@ func TestRead(t *testing.T) {
 				}
 				continue
 			}
-			if got := fmt.Sprint(values); got != want {
-				t.Errorf("%.40q, form %t: got %s, want %s", c.query, form, got, want)
-			}
+			check.Equal(t, fmt.Sprint(values), want, "%.40q, form %t", c.query, form)
 		}
 	}
 }
@@ -93,20 +92,14 @@ func TestRead(t *testing.T) {
 func TestCheckRange(t *testing.T) {
 	for value, ok := range map[int]bool{0: false, 1: true, 200: true, 201: false} {
 		err := CheckRange("limit", value, 1, 200)
-		if ok != (err == nil) {
-			t.Errorf("%d: got %v, want accepted: %t", value, err, ok)
-		}
+		check.Equal(t, ok, (err == nil), "%d: %v", value, err)
 	}
-	if got, want := problem.Of(CheckRange("limit", -3, 1, 200)).Message, "limit must be an integer from 1 to 200 (got -3)."; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Equal(t, problem.Of(CheckRange("limit", -3, 1, 200)).Message, "limit must be an integer from 1 to 200 (got -3).")
 }
 
 func TestFormat(t *testing.T) {
 	for want, value := range map[string]any{"50": int64(50), "7.5": 7.5, "7": 7.0, "a b": "a b"} {
-		if got := Format(value); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		check.Equal(t, Format(value), want)
 	}
 }
 

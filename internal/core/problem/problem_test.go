@@ -2,10 +2,10 @@ package problem_test
 
 import (
 	"net/http/httptest"
-	"slices"
 	"testing"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 func TestErrorHeaders(t *testing.T) {
@@ -30,12 +30,9 @@ func TestErrorHeaders(t *testing.T) {
 				header.Set("Vary", c.vary)
 			}
 			problem.Refuse(w, httptest.NewRequest("GET", path, nil), problem.New(c.code, "No."))
-			if got := header.Values("Link"); !slices.Equal(got, []string{c.link, deprecation}) {
-				t.Errorf("%s at %s: got Link %q, want %s and that of the deprecation", c.code, path, got, c.link)
-			}
-			if header.Get("Vary") != c.want || header.Get("Cache-Status") != "" {
-				t.Errorf("%s at %s: got %v, want Vary %q and no Cache-Status", c.code, path, header, c.want)
-			}
+			check.Slices(t, header.Values("Link"), []string{c.link, deprecation}, "%s at %s: Link", c.code, path)
+			check.Equal(t, header.Get("Vary"), c.want, "%s at %s: %v", c.code, path, header)
+			check.Equal(t, header.Get("Cache-Status"), "", "%s at %s: %v", c.code, path, header)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/keyusage"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -95,13 +96,9 @@ func TestBreakdownWithoutDatabase(t *testing.T) {
 	defer cancel()
 	b.Write(tooLate)
 	b.Write(tooLate)
-	if n := strings.Count(log.String(), "writing usage by endpoint failed"); n != 1 {
-		t.Errorf("got %d warnings, want 1: %s", n, log.String())
-	}
+	check.Equal(t, strings.Count(log.String(), "writing usage by endpoint failed"), 1, "warnings")
 	b.Write(t.Context())
-	if got := len(counted(t, s)); got != maxRows+1 {
-		t.Errorf("got %d rows, want %d", got, maxRows+1)
-	}
+	check.Equal(t, len(counted(t, s)), maxRows+1, "rows")
 }
 
 // The memory is limited while nothing can be written.
@@ -110,9 +107,7 @@ func TestBreakdownMemory(t *testing.T) {
 	for i := range 2 * maxCalls {
 		b.Add(Call{someDay, 1, "key", fmt.Sprint(i)}, 1)
 	}
-	if got := len(b.collect()); got != maxCalls {
-		t.Errorf("got %d counts, want %d", got, maxCalls)
-	}
+	check.Equal(t, len(b.collect()), maxCalls, "counts")
 }
 
 func TestTidyBreakdown(t *testing.T) {
@@ -124,9 +119,7 @@ func TestTidyBreakdown(t *testing.T) {
 		}
 		b.Add(Call{someDay, account + 1, "deleted", "/graphql"}, 1)
 		b.Write(t.Context())
-		if err := TidyBreakdown(t.Context(), s, someDay); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, TidyBreakdown(t.Context(), s, someDay))
 		var want []string
 		for _, day := range []Day{someDay - 35, someDay, someDay + 1} {
 			want = append(want, day.String()+" key /graphql 1")
@@ -142,9 +135,7 @@ func TestBreakdownAllocations(t *testing.T) {
 	b, call := NewBreakdown(nil, slog.New(slog.DiscardHandler)), Call{someDay, 1, "key", "/api/v1/tools/{slug}"}
 	b.Add(call, 1)
 	b.collect()
-	if got := testing.AllocsPerRun(100, func() { b.Add(call, 1) }); got != 0 {
-		t.Errorf("got %v allocations, want 0", got)
-	}
+	check.Equal(t, testing.AllocsPerRun(100, func() { b.Add(call, 1) }), 0, "allocations")
 }
 
 func BenchmarkBreakdown(b *testing.B) {

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"palmares/internal/dev/check"
 )
 
 var someDay = DayOf(time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC))
@@ -30,9 +32,7 @@ func wrongDay(jump time.Duration) Day { return DayOf(noon.Add(jump)) }
 // wantCount counts one request and checks the day's count.
 func wantCount(t *testing.T, s Store, day Day, want int) {
 	t.Helper()
-	if got := s.Take(t.Context(), somebody, day, 0); got != want {
-		t.Errorf("%s: got count %d, want %d", day, got, want)
-	}
+	check.Equal(t, s.Take(t.Context(), somebody, day, 0), want, "%s: count", day)
 }
 
 // take counts several requests, and returns the last count.
@@ -68,13 +68,9 @@ func today() Day { return someDay }
 
 func TestExactUnderConcurrency(t *testing.T) {
 	c := NewCounter()
-	if n := grants([]Store{c, c, c, c}, Account(1), today, 100, 1000); n != 100 {
-		t.Errorf("got %d of 4 × 1,000 granted, want 100", n)
-	}
+	check.Equal(t, grants([]Store{c, c, c, c}, Account(1), today, 100, 1000), 100, "of 4 × 1,000 granted")
 	c.Refund(t.Context(), Account(1), someDay)
-	if n := grants([]Store{c}, Account(1), today, 100, 50); n != 1 {
-		t.Errorf("got %d granted after one refund, want 1", n)
-	}
+	check.Equal(t, grants([]Store{c}, Account(1), today, 100, 50), 1, "granted after one refund")
 }
 
 // When midnight passes under load, each day has its own full quota.
@@ -87,19 +83,13 @@ func TestMidnightUnderLoad(t *testing.T) {
 		}
 		return someDay
 	}
-	if n := grants([]Store{c, c, c, c}, Account(1), passing, 100, 1000); n != 200 {
-		t.Errorf("got %d granted on two days, want 200", n)
-	}
+	check.Equal(t, grants([]Store{c, c, c, c}, Account(1), passing, 100, 1000), 200, "granted on two days")
 	// A clock that steps back, or forward again, finds each day's count
 	// unchanged.
 	for _, day := range []Day{someDay, someDay + 1, someDay} {
-		if count := c.Take(t.Context(), Account(1), day, 100); count != 101 {
-			t.Errorf("%s: got count %d, want 101", day, count)
-		}
+		check.Equal(t, c.Take(t.Context(), Account(1), day, 100), 101, "%s: count", day)
 	}
-	if count := c.Take(t.Context(), Account(1), someDay+2, 100); count != 1 {
-		t.Errorf("got count %d on a new day, want 1", count)
-	}
+	check.Equal(t, c.Take(t.Context(), Account(1), someDay+2, 100), 1, "count on a new day")
 }
 
 // fill gives one subject a count of 90 on a day, and many others a count of 1.
@@ -119,9 +109,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if got := len(on.counts); got > maxSubjects/shardCount {
 		t.Errorf("got %d subjects in memory, want at most %d", got, maxSubjects/shardCount)
 	}
-	if got := on.counts[Account(7)].count(); got != 90 {
-		t.Errorf("got count %d for the largest count, want 90", got)
-	}
+	check.Equal(t, on.counts[Account(7)].count(), 90, "count for the largest count")
 }
 
 // One request on a wrong day does not stop the daily reset.
@@ -148,9 +136,7 @@ func TestClockJumpsBackAndForth(t *testing.T) {
 		wantCount(t, c, someDay-Day(1000+i), 1)
 	}
 	c.Refund(t.Context(), somebody, someDay+50)
-	if got := c.get(key{someDay + 51, somebody}).count(); got != 0 {
-		t.Errorf("got count %d on a day without requests, want 0", got)
-	}
+	check.Equal(t, c.get(key{someDay + 51, somebody}).count(), 0, "count on a day without requests")
 	wantCount(t, c, someDay, 101)
 }
 
@@ -166,9 +152,7 @@ func TestMemoryOfAllDaysIsBounded(t *testing.T) {
 		if total > 2*most {
 			t.Errorf("got %d subjects in memory, want at most %d", total, 2*most)
 		}
-		if got := s.peek(Account(7), day).count(); got != 90 {
-			t.Errorf("largest count: got %d, want 90", got)
-		}
+		check.Equal(t, s.peek(Account(7), day).count(), 90, "largest count")
 		if got := s.peek(Account(7), day-1).count(); day > someDay && got != 90 {
 			t.Errorf("largest count of the day before: got %d, want 90", got)
 		}
@@ -185,7 +169,5 @@ func TestTakeDoesNotAllocate(t *testing.T) {
 		day = 2*someDay + 1 - day
 		c.Take(t.Context(), somebody, day, 0)
 	})
-	if got != 0 {
-		t.Errorf("got %v allocations per request, want 0", got)
-	}
+	check.Equal(t, got, 0, "allocations per request")
 }

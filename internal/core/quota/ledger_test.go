@@ -11,6 +11,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/countbatch"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -22,9 +23,7 @@ func ledgerOn(t *testing.T, s *store.Store, day Day) (*Ledger, *Counter) {
 	t.Helper()
 	counter := NewCounter()
 	ledger := NewLedger(s, counter, true, ignoreFormer, slog.New(slog.DiscardHandler))
-	if err := ledger.Load(t.Context(), day); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, ledger.Load(t.Context(), day))
 	return ledger, counter
 }
 
@@ -52,13 +51,9 @@ func TestConcurrentLedgers(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if log.String() != "" {
-			t.Errorf("got log lines, want none:\n%s", log)
-		}
+		check.Equal(t, log.String(), "", "log lines")
 		for _, row := range s.Read.Usage.Query().AllX(t.Context()) {
-			if row.Requests != servers*rounds {
-				t.Errorf("account %d: got %d requests, want %d", row.AccountID, row.Requests, servers*rounds)
-			}
+			check.Equal(t, row.Requests, servers*rounds, "account %d: requests", row.AccountID)
 		}
 	})
 }
@@ -67,9 +62,7 @@ func TestConcurrentLedgers(t *testing.T) {
 func TestCountsSurviveRestart(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		account, err := s.Write.Account.Create().SetEmail("a@example.com").SetPlan("developer").Save(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		ledger, counter := ledgerOn(t, s, someDay)
 		take(t, counter, somebody, 40, 100)
 		take(t, counter, Account(account.ID), 7, 1000)
@@ -82,12 +75,8 @@ func TestCountsSurviveRestart(t *testing.T) {
 
 		for restart := range 3 { // each merges the batches left by the previous one
 			_, counter = ledgerOn(t, s, someDay)
-			if n := counter.get(key{someDay, somebody}).count(); n != 42 {
-				t.Errorf("restart %d: got %d requests of the address, want 42", restart, n)
-			}
-			if n := counter.get(key{someDay, Account(account.ID)}).count(); n != 6 {
-				t.Errorf("restart %d: got %d requests of the account, want 6", restart, n)
-			}
+			check.Equal(t, counter.get(key{someDay, somebody}).count(), 42, "restart %d: requests of the address", restart)
+			check.Equal(t, counter.get(key{someDay, Account(account.ID)}).count(), 6, "restart %d: requests of the account", restart)
 		}
 		if n, err := s.Read.CountBatch.Query().Where(countbatch.Day(someDay.String())).Count(t.Context()); err != nil || n != 1 {
 			t.Errorf("got %d batches and %v, want 1", n, err)
@@ -100,9 +89,7 @@ func TestCountsSurviveRestart(t *testing.T) {
 func TestBatchCountsOnce(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		account, err := s.Write.Account.Create().SetEmail("a@example.com").SetPlan("developer").Save(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		ledger, _ := ledgerOn(t, s, someDay)
 		var former []string
 		ledger.former = func(_ context.Context, _ *ent.Tx, id int, day string, n int) error {
@@ -111,9 +98,7 @@ func TestBatchCountsOnce(t *testing.T) {
 		}
 		b := batch{"once", someDay, map[Subject]int{somebody: 5, Account(account.ID): 5, Account(99_999): 1}}
 		for range 3 {
-			if err := ledger.write(t.Context(), b); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, ledger.write(t.Context(), b))
 		}
 		_, counter := ledgerOn(t, s, someDay)
 		if a, b := counter.get(key{someDay, somebody}).count(), counter.get(key{someDay, Account(account.ID)}).count(); a != 5 || b != 5 {
@@ -142,19 +127,13 @@ func TestCountsSurviveAnOutage(t *testing.T) {
 			take(t, counter, somebody, 1, 0)
 			ledger.Write(t.Context())
 		}
-		if got := len(ledger.pending); got != 1 {
-			t.Errorf("got %d pending batches, want 1", got)
-		}
+		check.Equal(t, len(ledger.pending), 1, "pending batches")
 		rename("elsewhere", "count_batches")
 		ledger.Write(t.Context())
 		_, counter = ledgerOn(t, s, someDay)
-		if got := counter.get(key{someDay, somebody}).count(); got != writes {
-			t.Errorf("got %d requests, want %d", got, writes)
-		}
+		check.Equal(t, counter.get(key{someDay, somebody}).count(), writes, "requests")
 		for _, line := range []string{"writing quota counts failed, will retry", "writing quota counts works again"} {
-			if got := strings.Count(log.String(), line); got != 1 {
-				t.Errorf("got %d lines %q, want 1:\n%s", got, line, log)
-			}
+			check.Equal(t, strings.Count(log.String(), line), 1, "lines: %q", line)
 		}
 	})
 }
@@ -174,12 +153,8 @@ func TestCountsSurviveAWrongClock(t *testing.T) {
 				}
 				want := func(c *Counter, when string, day Day, n int) {
 					t.Helper()
-					if got := int(c.get(key{day, somebody}).count()); got != n {
-						t.Errorf("%s: got %d requests of the address, want %d", when, got, n)
-					}
-					if got := int(c.get(key{day, Account(acc.ID)}).count()); got != n {
-						t.Errorf("%s: got %d requests of the account, want %d", when, got, n)
-					}
+					check.Equal(t, int(c.get(key{day, somebody}).count()), n, "%s: requests of the address", when)
+					check.Equal(t, int(c.get(key{day, Account(acc.ID)}).count()), n, "%s: requests of the account", when)
 				}
 				ledger, counter := ledgerOn(t, s, someDay)
 				count(counter, someDay, 5)
@@ -216,9 +191,7 @@ func TestTidyDeletesOtherDays(t *testing.T) {
 			counter.Take(t.Context(), somebody, day, 0)
 			ledger.Write(t.Context())
 		}
-		if err := Tidy(t.Context(), s, someDay); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, Tidy(t.Context(), s, someDay))
 		var got []string
 		s.Read.CountBatch.Query().Order(countbatch.ByDay()).Select(countbatch.FieldDay).ScanX(t.Context(), &got)
 		if want := []string{(someDay - 1).String(), someDay.String(), (someDay + 1).String()}; len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {

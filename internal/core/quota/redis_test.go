@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -19,9 +20,7 @@ func replicas(t *testing.T, server *testkit.RedisServer, n int, timeout time.Dur
 	var all []Store
 	for range n {
 		r, err := NewRedis(server.URL, NewCounter(), slog.New(slog.NewTextHandler(log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		t.Cleanup(func() { _ = r.Close() })
 		r.timeout = timeout
 		all = append(all, r)
@@ -56,19 +55,11 @@ func waitUntilAvailable(t *testing.T, s Store) {
 
 func TestReplicasCountTogetherWithRedis(t *testing.T) {
 	stores, _ := replicas(t, testkit.StartRedis(t), 4, time.Minute)
-	if n := grants(stores, somebody, today, 100, 1000); n != 100 {
-		t.Errorf("got %d of 4 × 1,000 granted, want 100", n)
-	}
+	check.Equal(t, grants(stores, somebody, today, 100, 1000), 100, "of 4 × 1,000 granted")
 	stores[0].Refund(t.Context(), somebody, someDay)
-	if n := grants(stores, somebody, today, 100, 50); n != 1 {
-		t.Errorf("got %d granted after one refund, want 1", n)
-	}
-	if count := stores[3].Take(t.Context(), somebody, someDay+1, 100); count != 1 {
-		t.Errorf("got count %d on the next day, want 1", count)
-	}
-	if count := stores[0].Take(t.Context(), Account(3), someDay, 0); count != 1 {
-		t.Errorf("got count %d without a limit, want 1", count)
-	}
+	check.Equal(t, grants(stores, somebody, today, 100, 50), 1, "granted after one refund")
+	check.Equal(t, stores[3].Take(t.Context(), somebody, someDay+1, 100), 1, "count on the next day")
+	check.Equal(t, stores[0].Take(t.Context(), Account(3), someDay, 0), 1, "count without a limit")
 	ttl := time.Duration(stores[0].(*Redis).do(t, "TTL", redisKey(key{someDay, somebody})).(int64)) * time.Second
 	if ttl <= dayLength || ttl > retention {
 		t.Errorf("got a count that expires in %v, want more than a day and at most %v", ttl, retention)
@@ -105,12 +96,8 @@ func TestOutageWithRedis(t *testing.T) {
 					granted++
 				}
 			}
-			if granted != 40 {
-				t.Errorf("got %d granted after 60 of 100, want 40", granted)
-			}
-			if n := strings.Count(log.String(), "redis unavailable"); n != 1 {
-				t.Errorf("got %d log lines about the outage, want 1:\n%s", n, log)
-			}
+			check.Equal(t, granted, 40, "granted after 60 of 100")
+			check.Equal(t, strings.Count(log.String(), "redis unavailable"), 1, "log lines about the outage")
 			if stores[0].(*Redis).Fallbacks.Load() == 0 {
 				t.Error("got 0 fallbacks in the metric, want some")
 			}
@@ -157,9 +144,7 @@ func TestFreezeUnderLoadWithRedis(t *testing.T) {
 	all.Wait()
 	server.Thaw()
 	waitUntilAvailable(t, stores[0])
-	if count := stores[0].Take(t.Context(), somebody, someDay, 0); count != callers*each+2 {
-		t.Errorf("got count %d, want %d", count, callers*each+2)
-	}
+	check.Equal(t, stores[0].Take(t.Context(), somebody, someDay, 0), callers*each+2, "count")
 }
 
 func TestInvalidRedisURL(t *testing.T) {
@@ -199,22 +184,16 @@ func TestRefundsByOtherServersWithRedis(t *testing.T) {
 	}
 	stores[0].Refund(t.Context(), somebody, someDay)
 	for want := 1; want <= 5; want++ {
-		if got := take(t, stores[0], somebody, 1, 1000); got != want {
-			t.Errorf("got count %d after all 61 were refunded, want %d", got, want)
-		}
+		check.Equal(t, take(t, stores[0], somebody, 1, 1000), want, "count after all 61 were refunded")
 	}
-	if known := stores[0].(*Redis).known(); known != 5 {
-		t.Errorf("got known count %d, want 5", known)
-	}
+	check.Equal(t, stores[0].(*Redis).known(), 5, "known count")
 }
 
 // A burst on cold connections is counted exactly.
 func TestColdBurstWithRedis(t *testing.T) {
 	for range 5 {
 		stores, _ := replicas(t, testkit.StartRedis(t), 2, time.Minute)
-		if n := grants(stores, somebody, today, 100, 500); n != 100 {
-			t.Errorf("got %d of 1,000 granted, want 100", n)
-		}
+		check.Equal(t, grants(stores, somebody, today, 100, 500), 100, "of 1,000 granted")
 	}
 }
 
@@ -249,12 +228,8 @@ func TestNoWaitingWhileUnavailable(t *testing.T) {
 	r.unavailable = true
 	counts := make(chan int)
 	go func() { counts <- r.Take(t.Context(), somebody, someDay, 100) }()
-	if count := wait.Receive(t, "a request while Redis is unavailable", counts); count != 1 {
-		t.Errorf("got count %d, want 1", count)
-	}
-	if len(r.queue) != 0 {
-		t.Errorf("got %d requests in the queue for Redis, want 0", len(r.queue))
-	}
+	check.Equal(t, wait.Receive(t, "a request while Redis is unavailable", counts), 1, "count")
+	check.Equal(t, len(r.queue), 0, "requests in the queue for Redis")
 }
 
 // A request that was queued for too long is counted locally, and so are the
@@ -264,14 +239,10 @@ func TestQueuedForTooLong(t *testing.T) {
 	r.timeout = -time.Second
 	go r.sendQueued(t.Context())
 	for want := 1; want <= 3; want++ {
-		if got := r.Take(t.Context(), somebody, someDay, 2); got != want {
-			t.Errorf("got count %d, want %d", got, want)
-		}
+		check.Equal(t, r.Take(t.Context(), somebody, someDay, 2), want, "count")
 	}
 	if !r.Unavailable() || r.Fallbacks.Load() != 3 {
 		t.Errorf("got unavailable %t after %d failed requests, want true after 3", r.Unavailable(), r.Fallbacks.Load())
 	}
-	if got := r.unsent[someKey].count(); got != 2 {
-		t.Errorf("got %d granted requests still to add to Redis, want 2", got)
-	}
+	check.Equal(t, r.unsent[someKey].count(), 2, "granted requests still to add to Redis")
 }

@@ -19,6 +19,7 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -31,9 +32,7 @@ func release(t *testing.T, s *store.Store, n int) {
 			SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())
 		return s.NotifyRelease(t.Context(), tx, n)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 // watch collects the releases that a store sees until the test ends; 0 for none.
@@ -57,9 +56,7 @@ func watch(t *testing.T, s *store.Store) <-chan int {
 
 func wantSeen(t *testing.T, seen <-chan int, want int) {
 	t.Helper()
-	if got := wait.Receive(t, fmt.Sprintf("release %d is seen", want), seen); got != want {
-		t.Errorf("got release %d, want %d", got, want)
-	}
+	check.Equal(t, wait.Receive(t, fmt.Sprintf("release %d is seen", want), seen), want, "release")
 }
 
 // With polls an hour apart, only a notification wakes Watch.
@@ -70,9 +67,7 @@ func TestNotificationWakesWatch(t *testing.T) {
 	seen := watch(t, s)
 	for listening := 0; listening == 0; time.Sleep(10 * time.Millisecond) {
 		rows, err := s.Write.QueryContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen %' AND state = 'idle'")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for rows.Next() {
 			err = errors.Join(err, rows.Scan(&listening))
 		}
@@ -154,28 +149,24 @@ func TestUnusualServerSettings(t *testing.T) {
 			s := open(t, cfg)
 			const score = 7.123456789012345
 			s.Write.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").SetAvgScore(score).SaveX(t.Context())
-			if got := *s.Read.Category.GetX(t.Context(), "x").AvgScore; got != score {
-				t.Errorf("got %v, want %v", got, score)
-			}
+			check.Equal(t, *s.Read.Category.GetX(t.Context(), "x").AvgScore, score)
 		})
 	}
 }
 
 func TestReplacedFileIsNotReady(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, file string){
-		"moved": func(t *testing.T, file string) { testkit.Check(t, os.Rename(file, file+".old")) },
+		"moved": func(t *testing.T, file string) { check.OK(t, os.Rename(file, file+".old")) },
 		"overwritten by a backup": func(t *testing.T, file string) {
 			backup, err := os.ReadFile(file)
-			testkit.Check(t, errors.Join(err, os.Remove(file+"-wal"), os.Remove(file+"-shm"), os.WriteFile(file, backup, 0o600)))
+			check.OK(t, errors.Join(err, os.Remove(file+"-wal"), os.Remove(file+"-shm"), os.WriteFile(file, backup, 0o600)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := testkit.SQLite(t)
 			s := testkit.Open(t, cfg)
 			release(t, s, 1)
-			if err := s.Ready(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Ready(t.Context()))
 			replace(t, store.File(cfg.DataDir))
 			testkit.Open(t, cfg) // another process creates missing files
 			const want = "the database file was moved or replaced: restart the server"
@@ -196,9 +187,7 @@ type proxy struct {
 func newProxy(t *testing.T, server string) *proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	p := &proxy{address: listener.Addr().String()}
 	go func() {
@@ -239,9 +228,7 @@ func openProxy(t *testing.T) (url string, p *proxy) {
 	cfg := testkit.Postgres(t)
 	testkit.Open(t, cfg)
 	u, err := neturl.Parse(cfg.DatabaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	p = newProxy(t, u.Host)
 	t.Cleanup(func() { p.stopped.Store(false) })
 	u.Host = p.address
@@ -251,9 +238,7 @@ func openProxy(t *testing.T) (url string, p *proxy) {
 func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
 	url, p := openProxy(t)
 	s := open(t, store.Config{DatabaseURL: url})
-	if err := s.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Ready(t.Context()))
 	p.stopped.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -277,20 +262,20 @@ func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
 			return err
 		},
 		"statement": func(ctx context.Context, db *sql.DB, freeze func()) error {
-			testkit.Check(t, db.PingContext(ctx))
+			check.OK(t, db.PingContext(ctx))
 			freeze()
 			_, err := db.ExecContext(ctx, "SELECT 1")
 			return err
 		},
 		"query": func(ctx context.Context, db *sql.DB, freeze func()) error {
-			testkit.Check(t, db.PingContext(ctx))
+			check.OK(t, db.PingContext(ctx))
 			freeze()
 			_, err := db.QueryContext(ctx, "SELECT 1")
 			return err
 		},
 		"rows": func(ctx context.Context, db *sql.DB, freeze func()) error {
 			rows, err := db.QueryContext(ctx, "SELECT repeat('x', 100000) FROM generate_series(1, 1000)")
-			testkit.Check(t, err)
+			check.OK(t, err)
 			defer rows.Close()
 			freeze()
 			for rows.Next() {
@@ -298,27 +283,27 @@ func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
 			return rows.Err()
 		},
 		"begin": func(ctx context.Context, db *sql.DB, freeze func()) error {
-			testkit.Check(t, db.PingContext(ctx))
+			check.OK(t, db.PingContext(ctx))
 			freeze()
 			_, err := db.BeginTx(ctx, nil)
 			return err
 		},
 		"commit": func(ctx context.Context, db *sql.DB, freeze func()) error {
 			tx, err := db.BeginTx(ctx, nil)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			freeze()
 			return tx.Commit()
 		},
 		"rollback": func(ctx context.Context, db *sql.DB, freeze func()) error {
 			tx, err := db.BeginTx(ctx, nil)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			freeze()
 			return tx.Rollback()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, err := store.PostgresPool(url+"&connect_timeout=3600", "test", nil, time.Hour, 1)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			defer db.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -364,7 +349,7 @@ func TestContextCancelsStatement(t *testing.T) {
 	}()
 	running := func() bool {
 		found := false
-		testkit.Check(t, store.ScanRows(t.Context(), other.Read, func(rows *sql.Rows) error { return rows.Scan(&found) },
+		check.OK(t, store.ScanRows(t.Context(), other.Read, func(rows *sql.Rows) error { return rows.Scan(&found) },
 			"SELECT count(*) > 0 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active' AND datname = current_database()"))
 		return found
 	}

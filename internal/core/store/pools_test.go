@@ -11,6 +11,7 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -42,9 +43,8 @@ func (r *recorder) wantStatement(t *testing.T, pool, statement string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := strings.Join(r.statements, "\n")
-	if !strings.Contains(all, pool+": "+statement) || r.started != r.ended {
-		t.Errorf("got %d open statements in:\n%s\nwant none open and %s: %s", r.started-r.ended, all, pool, statement)
-	}
+	check.Contains(t, all, pool+": "+statement, "%d", r.started-r.ended)
+	check.Equal(t, r.started, r.ended, "%d", r.started-r.ended)
 	if strings.Contains(all, "secret") {
 		t.Errorf("got arguments in the statements, want placeholders:\n%s", all)
 	}
@@ -64,9 +64,7 @@ func TestHookSeesEveryStatement(t *testing.T) {
 			_, err := tx.ExecContext(t.Context(), "UPDATE categories SET label = label")
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		r.wantStatement(t, "writer", "COMMIT")
 		if _, err := s.Read.Category.Get(t.Context(), "secret"); err != nil {
 			t.Fatal(err)
@@ -80,14 +78,10 @@ func TestHookSeesEveryStatement(t *testing.T) {
 			defer rows.Close()
 			return rows.Err()
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		r.wantStatement(t, "reader", "SELECT slug FROM categories")
 		rows, err := s.Read.QueryContext(t.Context(), "SELECT 7")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		_ = rows.Close()
 		r.wantStatement(t, "reader", "SELECT 7")
 		if _, err := s.Read.QueryContext(t.Context(), "SELECT FROM nowhere"); err == nil || fmt.Sprint(r.failed) != fmt.Sprint(err) {
@@ -98,9 +92,7 @@ func TestHookSeesEveryStatement(t *testing.T) {
 			_, err := tx.ExecContext(t.Context(), "UPDATE tools SET name = name")
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		r.wantStatement(t, "writer", "UPDATE tools")
 		if pools := s.Pools(); len(pools) != 3 || pools["keys"] == nil || pools["reader"] == nil || pools["writer"] == nil {
 			t.Errorf("got pools %v, want reader, writer and keys", pools)
@@ -117,19 +109,13 @@ func TestHookKeepsFeaturesOfDrivers(t *testing.T) {
 		hooked := testkit.Open(t, cfg).Pools()["reader"]
 		scanType := func(db *sql.DB) reflect.Type {
 			rows, err := db.QueryContext(t.Context(), "SELECT label FROM categories")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer rows.Close()
 			types, err := rows.ColumnTypes()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return types[0].ScanType()
 		}
-		if got, want := scanType(hooked), scanType(plain); got != want {
-			t.Errorf("got type %v, want %v", got, want)
-		}
+		check.Equal(t, scanType(hooked), scanType(plain), "type")
 		if cfg.DatabaseURL == "" {
 			return
 		}
@@ -138,17 +124,13 @@ func TestHookKeepsFeaturesOfDrivers(t *testing.T) {
 			t.Errorf("slice as an argument: got %t, %v, want true", found, err)
 		}
 		tx, err := hooked.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if _, err := tx.ExecContext(t.Context(), "UPDATE tools SET name = name"); err == nil {
 			t.Error("write in a read-only transaction: got no error, want one")
 		}
 		_ = tx.Rollback()
 		rows, err := hooked.QueryContext(t.Context(), "SELECT 1 / (2 - i) FROM generate_series(1, 2) i")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for rows.Next() {
 		}
 		if err := rows.Err(); err == nil || r.failed == nil || r.started != r.ended {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"palmares/ent"
+	"palmares/internal/dev/check"
 )
 
 // A migration that rebuilds a table in SQLite must not delete the rows that
@@ -25,12 +26,8 @@ func TestRebuiltTableKeepsReferencingRows(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := s.Read.Section.Query().CountX(t.Context()); n != 1 {
-		t.Errorf("got %d sections after the migration, want 1", n)
-	}
+	check.OK(t, err)
+	check.Equal(t, s.Read.Section.Query().CountX(t.Context()), 1, "sections after the migration")
 	var enforced bool
 	if err := s.writer.QueryRowContext(t.Context(), "PRAGMA foreign_keys").Scan(&enforced); err != nil || !enforced {
 		t.Errorf("got foreign keys enforced: %t and %v, want true", enforced, err)
@@ -55,18 +52,14 @@ func TestPanicReleasesTheLock(t *testing.T) {
 		defer func() { _ = recover() }()
 		_ = s.Exclusive(t.Context(), func(*ent.Tx) error { panic("on purpose") })
 	}()
-	if err := s.Exclusive(t.Context(), func(*ent.Tx) error { return nil }); err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, s.Exclusive(t.Context(), func(*ent.Tx) error { return nil }), nil)
 }
 
 // withOneTool returns a SQLite store with a tool that has a section.
 func withOneTool(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), Config{DataDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	if _, err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)

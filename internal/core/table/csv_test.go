@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"palmares/internal/dev/check"
 )
 
 func TestCSVRows(t *testing.T) {
@@ -23,12 +25,8 @@ func TestCSVRows(t *testing.T) {
 		for dialect, want := range map[string]string{"": c.standard, Excel: c.standard, ExcelFR: c.excelFR} {
 			var out strings.Builder
 			columns := []string{"a", "b", "c.d"}
-			if err := newItemReader(columns, nil, NewWriter(&out, columns, dialect).WriteCells).read(jsontext.Value(c.item)); err != nil {
-				t.Fatal(err)
-			}
-			if out.String() != want+"\r\n" {
-				t.Errorf("%s, dialect %q: got %q, want %q", c.item, dialect, out.String(), want+"\r\n")
-			}
+			check.OK(t, newItemReader(columns, nil, NewWriter(&out, columns, dialect).WriteCells).read(jsontext.Value(c.item)))
+			check.Equal(t, out.String(), want+"\r\n", "%s, dialect %q", c.item, dialect)
 		}
 	}
 	for dialect, want := range map[string]string{"": "a,c.d\r\n", Excel: "\uFEFFa,c.d\r\n", ExcelFR: "\uFEFFa;c.d\r\n"} {
@@ -49,8 +47,7 @@ func TestRowWriter(t *testing.T) {
 		if err == nil {
 			err = write(cells)
 		}
-		if err != nil || out.String() != want {
-			t.Errorf("%s: got %q and %v, want %q", format, out.String(), err, want)
-		}
+		check.OK(t, err, format)
+		check.Equal(t, out.String(), want, format)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"palmares/internal/dev/check"
 )
 
 // columns returns the positions of names, from the first on.
@@ -62,9 +64,7 @@ func TestRows(t *testing.T) {
 		{stacked, `[{"a":1,"y":{"z":[]},"x":[]},{"a":2}]`, `1|| 2||`},
 	} {
 		got := rowsOf(func(use func([]jsontext.Value) error) error { return c.shape.Rows(jsontext.Value(c.body), use) })
-		if got != c.want {
-			t.Errorf("%s: got %s, want %s", c.body, got, c.want)
-		}
+		check.Equal(t, got, c.want, c.body)
 	}
 	for _, body := range []string{``, `[`, `[{"a":1`, `[{"a":1]`} {
 		if err := deep.Rows(jsontext.Value(body), func([]jsontext.Value) error { return nil }); err == nil {
@@ -79,9 +79,7 @@ func TestPivot(t *testing.T) {
 		Root: columns(0, "metric", "key").with(columns(2, "period", "value"), "points"),
 	}
 	names := []string{"count", "mean", "none"}
-	if got := strings.Join(s.PivotColumns(names), " "); got != "key period count mean none" {
-		t.Errorf("got columns %s, want those of the metrics at the end", got)
-	}
+	check.Equal(t, strings.Join(s.PivotColumns(names), " "), "key period count mean none", "columns")
 	for body, want := range map[string]string{
 		`[]`: ``,
 		`[{"metric":"count","key":"a","points":[{"period":"1","value":1},{"period":"2","value":2}]},
@@ -92,8 +90,6 @@ func TestPivot(t *testing.T) {
 		`[{"metric":"count","points":[{"value":1},{"value":2}]},{"metric":"mean","points":[{"value":3}]}]`: `||1|3| ||2||`,
 	} {
 		got := rowsOf(func(use func([]jsontext.Value) error) error { return s.PivotRows(jsontext.Value(body), names, use) })
-		if got != want {
-			t.Errorf("%s: got %s, want %s", body, got, want)
-		}
+		check.Equal(t, got, want, body)
 	}
 }

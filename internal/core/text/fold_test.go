@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"palmares/internal/dev/check"
 )
 
 func TestFold(t *testing.T) {
@@ -31,9 +33,7 @@ func TestSortKeyCutsBetweenCharacters(t *testing.T) {
 	if len(key) != 99 || !utf8.ValidString(key) {
 		t.Errorf("got %d bytes, valid UTF-8: %t, want 99 valid bytes", len(key), utf8.ValidString(key))
 	}
-	if got := SortKey("Zoé", 100); got != "zoe" {
-		t.Errorf("short name: got %q, want zoe", got)
-	}
+	check.Equal(t, SortKey("Zoé", 100), "zoe", "short name")
 }
 
 // FuzzFold checks that folding keeps UTF-8 valid, and that folding twice changes nothing.

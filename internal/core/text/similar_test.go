@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 func TestSimilar(t *testing.T) {
@@ -48,17 +50,13 @@ func TestSimilar(t *testing.T) {
 		if c.want == "Écritoire & Cie" {
 			want = []string{c.want}
 		}
-		if got := Similar(c.wanted, c.among, 5); !slices.Equal(got, want) {
-			t.Errorf("%.40q: got %q, want %q", c.wanted, got, want)
-		}
+		check.Slices(t, Similar(c.wanted, c.among, 5), want, "%.40q", c.wanted)
 	}
 }
 
 func TestSimilarLimit(t *testing.T) {
 	among := []string{"tool-3", "tool-1", "tool-2"}
-	if got, want := Similar("tool", among, 2), []string{"tool-1", "tool-2"}; !slices.Equal(got, want) {
-		t.Errorf("limit 2: got %q, want %q", got, want)
-	}
+	check.Slices(t, Similar("tool", among, 2), []string{"tool-1", "tool-2"}, "limit 2")
 	if got := Similar("tool", among, 0); got != nil {
 		t.Errorf("limit 0: got %q, want none", got)
 	}
@@ -90,9 +88,7 @@ func TestNearest(t *testing.T) {
 		{"code", nil, ""},
 		{strings.Repeat("code", 10_000), categories, "code"},
 	} {
-		if got := Nearest(c.wanted, c.among); got != c.want {
-			t.Errorf("%.40q: got %q, want %q", c.wanted, got, c.want)
-		}
+		check.Equal(t, Nearest(c.wanted, c.among), c.want, "%.40q", c.wanted)
 	}
 }
 

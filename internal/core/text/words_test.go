@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"palmares/internal/dev/check"
 )
 
 func TestWords(t *testing.T) {
@@ -55,8 +57,6 @@ func FuzzWords(f *testing.F) {
 				t.Errorf("Words(%q): got %q, want words of letters and digits", s, word)
 			}
 		}
-		if again := Words(strings.Join(words, " ")); !slices.Equal(again, words) {
-			t.Errorf("words of the words of %q: got %q, want %q", s, again, words)
-		}
+		check.Slices(t, Words(strings.Join(words, " ")), words, "words of the words of %q", s)
 	})
 }

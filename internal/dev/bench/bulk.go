@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
-	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -47,12 +47,12 @@ func bulk(t testing.TB) {
 // the peak growth of the server's memory.
 func download(t testing.TB, server *blackbox.Server, key, path string) (first, whole time.Duration, grown int64) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Address+path, nil)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	request.Header.Set("Authorization", "Bearer "+key)
 	resident, _ := memoryOf(server)
 	start := time.Now()
 	response, err := load.Client.Do(request)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer response.Body.Close()
 	buffer := make([]byte, 1<<20)
 	for size, measured := 0, 0; ; {
@@ -68,7 +68,7 @@ func download(t testing.TB, server *blackbox.Server, key, path string) (first, w
 		if err == io.EOF {
 			break
 		}
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
 	whole = time.Since(start)
 	if response.StatusCode != http.StatusOK || response.Header.Get("X-Total-Count") == strconv.Itoa(0) {

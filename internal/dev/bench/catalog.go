@@ -16,8 +16,8 @@ import (
 
 	"palmares/ent/journalentry"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
-	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -79,7 +79,7 @@ func median(t testing.TB, query, address, key string, tools int) time.Duration {
 		}
 		start := time.Now()
 		response, got, err := load.Do(t.Context(), http.DefaultClient, "http://"+address+path, body, "Authorization", "Bearer "+key)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if response.StatusCode != http.StatusOK || strings.Contains(string(got), `"errors"`) {
 			t.Fatalf("%s: got %d %.200s, want 200 without errors", query, response.StatusCode, got)
 		}
@@ -142,10 +142,10 @@ func importWithEndpoints(t testing.TB, kind, receiver string) (with store.Config
 
 func countEvents(t testing.TB, cfg store.Config) int {
 	db, err := store.Open(t.Context(), cfg)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer db.Close()
 	n, err := db.Read.JournalEntry.Query().Where(journalentry.EventNotNil()).Count(t.Context())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return n
 }
 

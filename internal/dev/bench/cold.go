@@ -19,6 +19,7 @@ import (
 	"palmares/graph"
 	"palmares/graph/graphtest"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -326,9 +327,9 @@ func countAllocations(t testing.TB, cfg store.Config, slugs []string) (counts [3
 	go e.Follow(following, func(*ent.Release) bool { return true })
 	wait.Until(t, "the release is in memory", e.Loaded)
 	tool, err := graph.NewOperation(`query ($slug: String!) {tool(slug: $slug) {` + toolFields + `}}`)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	h, err := openBaseline(cfg)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer h.db.Close()
 	execute := func(query string, variables map[string]any) {
 		if result := e.Execute(ctx, graph.Request{Query: query, Variables: variables}); len(result.Errors) > 0 {
@@ -336,9 +337,9 @@ func countAllocations(t testing.TB, cfg store.Config, slugs []string) (counts [3
 		}
 	}
 	encode := func(value any, err error) {
-		testkit.Check(t, err)
+		check.OK(t, err)
 		_, err = json.Marshal(value)
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
 	page := map[string]any{"page": 2, "score": 1.5}
 	for i, sides := range [][2]func(){

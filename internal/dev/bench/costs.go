@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -169,21 +170,21 @@ func (m *meter) backendTime(ctx context.Context) (sum time.Duration) {
 		return 0
 	}
 	rows, err := m.postgres.QueryContext(ctx, "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-	testkit.Check(m.t, err)
+	check.OK(m.t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var pid int
-		testkit.Check(m.t, rows.Scan(&pid))
+		check.OK(m.t, rows.Scan(&pid))
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 		if err != nil {
 			continue // it has ended
 		}
 		var nanoseconds int64
 		_, err = fmt.Sscan(string(text), &nanoseconds)
-		testkit.Check(m.t, err)
+		check.OK(m.t, err)
 		sum += time.Duration(nanoseconds)
 	}
-	testkit.Check(m.t, rows.Err())
+	check.OK(m.t, rows.Err())
 	return sum
 }
 
@@ -191,7 +192,7 @@ func (m *meter) backendTime(ctx context.Context) (sum time.Duration) {
 // their CPU time can be read. It also vacuums, as autovacuum would eventually.
 func openPostgres(t testing.TB, url string) *sql.DB {
 	db, err := sql.Open("postgres", url)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(1)
 	for _, statement := range []string{
@@ -200,7 +201,7 @@ func openPostgres(t testing.TB, url string) *sql.DB {
 		"VACUUM ANALYZE",
 	} {
 		_, err := db.ExecContext(t.Context(), statement)
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
 	return db
 }

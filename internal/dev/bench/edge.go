@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -51,7 +52,7 @@ func edge(t testing.TB) {
 	var running sync.WaitGroup
 	running.Go(func() { clients.run(ctx) })
 	base, err := os.ReadFile(feed(t, edgeTools, 1))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	table := load.NewTable("release", "import", "requests", "hits", "ratio", "goal", "checked URLs", "outdated", "goal")
 	var requests, hits, outdated, coldRequests, coldHits int
 	for release := 1; release <= releases; release++ {
@@ -133,7 +134,7 @@ func edgeFeed(base []byte, release int) []byte {
 // anonymous clients have a quota.
 func edgeGet(t testing.TB, address, url string) []byte {
 	_, body, err := edgeDo(t.Context(), address, url)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return body
 }
 

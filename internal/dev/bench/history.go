@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
-	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -31,7 +31,7 @@ var (
 func history(t testing.TB) {
 	table := load.NewTable("100,000 tools, 50 releases that each change 1%", "database", "measured", "goal")
 	base, err := os.ReadFile(feed(t, 100_000, 1))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	lines := bytes.Split(base, []byte("\n"))
 	for _, kind := range kinds {
 		progress("%s, %d releases of 100,000 tools", kind, historyReleases)
@@ -67,7 +67,7 @@ func history(t testing.TB) {
 func start(t testing.TB) {
 	table := load.NewTable("start with 100,000 tools, 5 releases that each change 1%", "database", "CPU time", "of the import", "goal")
 	base, err := os.ReadFile(feed(t, 100_000, 1))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	lines := bytes.Split(base, []byte("\n"))
 	for _, kind := range kinds {
 		progress("%s, start with 5 releases", kind)
@@ -103,7 +103,7 @@ func edited(t testing.TB, lines [][]byte, release int) string {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "edited.ndjson")
-	testkit.Check(t, os.WriteFile(path, bytes.Join(changed, []byte("\n")), 0o600))
+	check.OK(t, os.WriteFile(path, bytes.Join(changed, []byte("\n")), 0o600))
 	return path
 }
 
@@ -111,12 +111,12 @@ func edited(t testing.TB, lines [][]byte, release int) string {
 func databaseSize(t testing.TB, cfg store.Config) (size int64) {
 	if cfg.DatabaseURL == "" {
 		info, err := os.Stat(store.File(cfg.DataDir))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		return info.Size()
 	}
 	db, err := sql.Open("postgres", strings.TrimSpace(cfg.DatabaseURL))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer db.Close()
-	testkit.Check(t, db.QueryRow("SELECT pg_database_size(current_database())").Scan(&size))
+	check.OK(t, db.QueryRow("SELECT pg_database_size(current_database())").Scan(&size))
 	return size
 }

@@ -21,6 +21,7 @@ import (
 	_ "github.com/lib/pq" // for the baseline
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -140,7 +141,7 @@ func fetchSlugs(t testing.TB, address, path string) (slugs []string) {
 	for page := range 20 {
 		data := fetch(t, fmt.Sprintf("http://%s%spage=%d", address, path, page+1))
 		var list struct{ Data []struct{ Slug string } }
-		testkit.Check(t, json.Unmarshal(data, &list))
+		check.OK(t, json.Unmarshal(data, &list))
 		for _, item := range list.Data {
 			slugs = append(slugs, item.Slug)
 		}
@@ -161,7 +162,7 @@ type bare struct {
 // returns it and the headers of the list.
 func startBare(t testing.TB, ours *blackbox.Server, key string, cfg store.Config) (started *blackbox.Server, header http.Header) {
 	response, body, err := load.Do(t.Context(), load.Client, "http://"+ours.Address+"/api/v1/tools", "", "Authorization", "Bearer "+key)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	b := bare{Body: body, Header: response.Header, DataDir: cfg.DataDir, DatabaseURL: cfg.DatabaseURL}
 	for _, name := range []string{"Date", "Content-Length", "Connection"} { // net/http adds its own
 		b.Header.Del(name)
@@ -172,7 +173,7 @@ func startBare(t testing.TB, ours *blackbox.Server, key string, cfg store.Config
 	_ = w.Close()
 	b.Gzipped = gzipped.Bytes()
 	input, err := json.Marshal(b)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	cmd := exec.Command(os.Args[0], "serve-bare")
 	cmd.Stdin = bytes.NewReader(input)
 	return (*blackbox.Server)(testkit.Start(t, cmd, regexp.MustCompile(`(\S+)`))), b.Header
@@ -180,7 +181,7 @@ func startBare(t testing.TB, ours *blackbox.Server, key string, cfg store.Config
 
 func serveBare(t testing.TB) {
 	var b bare
-	testkit.Check(t, json.NewDecoder(os.Stdin).Decode(&b))
+	check.OK(t, json.NewDecoder(os.Stdin).Decode(&b))
 	write := func(w http.ResponseWriter, header http.Header, status int, body []byte) {
 		maps.Copy(w.Header(), header)
 		if status == http.StatusOK {
@@ -206,10 +207,10 @@ func serveBare(t testing.TB) {
 	handle("GET /304", notModified, 304, nil)
 	handle("POST /post", b.Header, 200, b.Body)
 	baseline, err := openBaseline(store.Config{DataDir: b.DataDir, DatabaseURL: b.DatabaseURL})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	baseline.handle(mux, func(w http.ResponseWriter, body []byte) { write(w, plain, 200, body) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Check(t, err)
+	check.OK(t, err)
 	fmt.Println(listener.Addr())
-	testkit.Check(t, http.Serve(listener, mux))
+	check.OK(t, http.Serve(listener, mux))
 }

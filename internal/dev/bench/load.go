@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -74,12 +74,12 @@ func postText(path, body, headers string) string {
 func (r requests) send(t testing.TB) (got results) {
 	r.Connections, r.Status = cmp.Or(r.Connections, connections), cmp.Or(r.Status, http.StatusOK)
 	input, err := json.Marshal(r)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	cmd := exec.Command(os.Args[0], "generate-load")
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
 	out, err := cmd.Output()
-	testkit.Check(t, err)
-	testkit.Check(t, json.Unmarshal(out, &got))
+	check.OK(t, err)
+	check.OK(t, json.Unmarshal(out, &got))
 	return got
 }
 
@@ -95,7 +95,7 @@ func (r requests) sendAll(t testing.TB) results {
 // generateLoad runs in the separate process.
 func generateLoad(t testing.TB) {
 	var r requests
-	testkit.Check(t, json.NewDecoder(os.Stdin).Decode(&r))
+	check.OK(t, json.NewDecoder(os.Stdin).Decode(&r))
 	var sent, unexpected atomic.Int64
 	var all sync.WaitGroup
 	latencies := make([][]time.Duration, r.Connections)
@@ -104,14 +104,14 @@ func generateLoad(t testing.TB) {
 	for i := range r.Connections {
 		all.Go(func() {
 			conn, err := net.Dial("tcp", r.Address)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			defer conn.Close()
 			responses := bufio.NewReaderSize(conn, 64<<10)
 			for n := sent.Add(1); more(n); n = sent.Add(1) {
 				request := r.text(n)
 				begin := time.Now()
 				_, err := io.WriteString(conn, request)
-				testkit.Check(t, err)
+				check.OK(t, err)
 				if status := readResponse(t, responses); status != r.Status {
 					unexpected.Add(1)
 				}
@@ -126,7 +126,7 @@ func generateLoad(t testing.TB) {
 		slices.Sort(took)
 		got.P50, got.P99 = took[len(took)/2], took[len(took)*99/100]
 	}
-	testkit.Check(t, json.NewEncoder(os.Stdout).Encode(got))
+	check.OK(t, json.NewEncoder(os.Stdout).Encode(got))
 }
 
 // text returns the n-th request.
@@ -145,23 +145,23 @@ func (r requests) text(n int64) string {
 // readResponse reads one response to its end.
 func readResponse(t testing.TB, r *bufio.Reader) (status int) {
 	line, err := r.ReadSlice('\n')
-	testkit.Check(t, err)
+	check.OK(t, err)
 	status, err = strconv.Atoi(string(line[9:12]))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	length := 0
 	for {
 		line, err := r.ReadSlice('\n')
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if len(line) <= 2 {
 			break
 		}
 		const name = "content-length:"
 		if len(line) > len(name) && strings.EqualFold(string(line[:len(name)]), name) {
 			length, err = strconv.Atoi(strings.TrimSpace(string(line[len(name):])))
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}
 	}
 	_, err = r.Discard(length)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return status
 }

@@ -17,6 +17,7 @@ import (
 
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -70,7 +71,7 @@ func run(t testing.TB) {
 	blackbox.UseProgram(t, args[0])
 	if os.Getenv(testkit.URLVariable) == "" {
 		// Unlike the server of the tests, it writes to disk as in production.
-		testkit.Check(t, os.Setenv(testkit.URLVariable, testkit.StartCluster(t).URL))
+		check.OK(t, os.Setenv(testkit.URLVariable, testkit.StartCluster(t).URL))
 	}
 	for _, part := range parts {
 		if len(args) == 1 && part.standard || slices.Contains(args[1:], part.name) {
@@ -174,6 +175,6 @@ func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", 
 // fetch returns the body of a URL.
 func fetch(t testing.TB, url string) []byte {
 	_, body, err := load.Do(context.Background(), load.Client, url, "")
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return body
 }

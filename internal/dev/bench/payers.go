@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
-	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -93,7 +93,7 @@ func payers(t testing.TB) {
 			for n := range payersRequests {
 				different := strings.NewReplacer("§", strconv.Itoa(n+1)) // so that nothing is cached
 				response, _, err := load.Do(t.Context(), client, "http://"+server.Address+different.Replace(p.path), different.Replace(p.body), append(visitor, p.headers...)...)
-				testkit.Check(t, err)
+				check.OK(t, err)
 				statuses[response.StatusCode]++
 				units, _ := strconv.Atoi(response.Header.Get("X-GraphQL-Cost"))
 				cost = max(cost, units)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -91,13 +92,13 @@ func memoryOf(server *blackbox.Server) (resident, peak int64) {
 // cpuOf returns the CPU time that a server has used so far.
 func cpuOf(t testing.TB, server *blackbox.Server) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", server.Cmd.Process.Pid))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	// The name in parentheses may contain spaces. utime and stime are fields 14
 	// and 15, in hundredths of a second.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	var user, system int64
 	_, err = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
@@ -113,7 +114,7 @@ func profile(t testing.TB) {
 	data := fetch(t, "http://"+metrics+"/debug/pprof/profile?seconds=10")
 	loading.Wait()
 	const name = "hit.prof"
-	testkit.Check(t, os.WriteFile(name, data, 0o600))
+	check.OK(t, os.WriteFile(name, data, 0o600))
 	fmt.Printf("go tool pprof -http : %s\n", name)
 }
 
@@ -121,7 +122,7 @@ func profile(t testing.TB) {
 // fails if the server's memory or number of goroutines grows.
 func soak(t testing.TB) {
 	duration, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "10m"))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	blackbox.Limit += duration
 	metrics := testkit.FreeAddress(t)
 	cfg, server, key := serveCatalog(t, "SQLite", 2_000, "PALMARES_METRICS_LISTEN="+metrics)

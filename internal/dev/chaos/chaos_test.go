@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -36,9 +37,8 @@ func TestEditionOf(t *testing.T) {
 		{"no edition", "", `{"errors":[]}`, noEdition, false},
 	} {
 		edition, err := editionOf(c.header, []byte(c.body))
-		if edition != c.edition || (err != nil) != c.mixed {
-			t.Errorf("%s: got %d, %v, want %d, mixed %v", c.name, edition, err, c.edition, c.mixed)
-		}
+		check.Equal(t, edition, c.edition, "%s: %v", c.name, err)
+		check.Equal(t, (err != nil), c.mixed, "%s: %v", c.name, err)
 	}
 }
 
@@ -52,20 +52,14 @@ func TestMayLose(t *testing.T) {
 		response("a", 100*time.Millisecond, true), response("a", 499*time.Millisecond, true),
 		response("a", 600*time.Millisecond, true), response("a", -time.Second, true), response("b", 0, true), response("a", 0, false),
 	}}
-	if n := (kill{"a", at}).mayLose(o); n != 2 {
-		t.Errorf("got %d, want 2", n)
-	}
+	check.Equal(t, (kill{"a", at}).mayLose(o), 2)
 	o.cached.p99 = 200 * time.Millisecond
-	if n := (kill{"a", at}).mayLose(o); n != 3 {
-		t.Errorf("on a slow machine: got %d, want 3", n)
-	}
+	check.Equal(t, (kill{"a", at}).mayLose(o), 3, "on a slow machine")
 }
 
 func TestRequestsOfAllDays(t *testing.T) {
 	const shown = "pro@example.com\nplan      pro\nrequests  5 today (daily quota: unlimited)\n\nday         requests\n2026-09-01  5\n2026-08-31  142\n"
-	if n := requestsIn(shown); n != 147 {
-		t.Errorf("got %d, want 147", n)
-	}
+	check.Equal(t, requestsIn(shown), 147)
 }
 
 func TestGoals(t *testing.T) {
@@ -92,9 +86,7 @@ func TestGoals(t *testing.T) {
 			t.Errorf("%s: got %v without timing, want %v", name, !timing, timing)
 		}
 		for line := range strings.Lines(out.String()) {
-			if strings.Contains(line, name) != strings.Contains(line, "MISSED; a fault: ") {
-				t.Errorf("%s: got %s, want only this goal missed", name, line)
-			}
+			check.Equal(t, strings.Contains(line, name), strings.Contains(line, "MISSED; a fault: "), "%s: %s", name, line)
 		}
 	}
 	var out strings.Builder

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/core/client"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -43,7 +44,7 @@ var faults = []fault{
 		inject: func(s *system) { s.postgres.Crash() }, clear: restartPostgres},
 	{name: "PostgreSQL crashes right after an import", long: 5 * time.Second, short: 2 * time.Second,
 		inject: func(s *system) {
-			testkit.Check(s.t, s.publish())
+			check.OK(s.t, s.publish())
 			s.postgres.Crash()
 		}, clear: restartPostgres},
 	{name: "PostgreSQL frozen", long: 20 * time.Second, short: 3 * time.Second,
@@ -66,7 +67,7 @@ func restartPostgres(s *system) { s.postgres.Restart(s.t) }
 func killSender(s *system) {
 	for range 4 {
 		before, _ := s.inbox.received()
-		testkit.Check(s.t, s.publish())
+		check.OK(s.t, s.publish())
 		for deadline := time.Now().Add(6 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 			now, sender := s.inbox.received()
 			if now == before {
@@ -177,7 +178,7 @@ func waitFor(limit time.Duration, condition func() bool) time.Duration {
 const smallDisk = 24 << 20
 
 var diskFault = fault{name: "disk full, one server on SQLite", long: 10 * time.Second, short: 2 * time.Second, noFailure: true,
-	inject: fillDisk, clear: func(s *system) { testkit.Check(s.t, os.Remove(s.fillFile())) }}
+	inject: fillDisk, clear: func(s *system) { check.OK(s.t, os.Remove(s.fillFile())) }}
 
 // diskFull fills the disk of a single server with an embedded database.
 func diskFull(t testing.TB, o options) []*outcome {
@@ -223,7 +224,7 @@ func starved(t testing.TB, o options) []*outcome {
 	s := newSystem(t, o.logs, store.Config{DataDir: t.TempDir()})
 	s.addServer(s.cfg)
 	s.base, s.rate, s.others = "http://"+s.servers[0].address, 5, 100_000
-	testkit.Check(t, s.publish())
+	check.OK(t, s.publish())
 	s.key = blackbox.CreateKey(t, s.cfg, load.Owner, "pro")
 	s.start(s.servers[0])
 	fmt.Fprintln(os.Stderr, starvedFault.name)
@@ -245,7 +246,7 @@ func starved(t testing.TB, o options) []*outcome {
 	endLoad := s.startLoad()
 	result := &outcome{fault: starvedFault}
 	for range 5 {
-		testkit.Check(t, s.publish())
+		check.OK(t, s.publish())
 		result.visible = max(result.visible, waitFor(starvedFault.patience+time.Second, s.allServe))
 	}
 	close(enough)
@@ -279,7 +280,7 @@ func oneMidnight(t testing.TB) *outcome {
 	var urls []string
 	for i := range gates {
 		store, err := quota.NewRedis(redis.URL, quota.NewCounter(), slog.New(slog.DiscardHandler))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		defer store.Close()
 		stores = append(stores, store)
 		gate := &quota.Gate{Store: store, Caller: anonymous, Now: func() time.Time { return firstDay.Add(time.Since(*at.Load()) + time.Duration(i)*skew) }}

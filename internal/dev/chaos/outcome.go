@@ -15,8 +15,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"palmares/internal/core/quota"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
-	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -97,14 +97,14 @@ func (s *system) counts() (c counts) {
 		return c
 	}
 	client, err := redis.DialURL(s.redis.URL)
-	testkit.Check(s.t, err)
+	check.OK(s.t, err)
 	defer client.Close()
 	const account = 1
 	keys, err := redis.Strings(client.Do("KEYS", fmt.Sprintf("palmares:tally:*:%x", uint64(quota.Account(account)))))
-	testkit.Check(s.t, err)
+	check.OK(s.t, err)
 	for _, key := range keys { // one for each day
 		tally, err := redis.IntMap(client.Do("HGETALL", key))
-		testkit.Check(s.t, err)
+		check.OK(s.t, err)
 		c.redis += tally["granted"] - tally["refunded"]
 	}
 	return c

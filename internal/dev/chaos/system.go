@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -69,7 +70,7 @@ func startCluster(t testing.TB, logDir string) *system {
 
 // open fills the database, and starts the servers and the webhook receiver.
 func (s *system) open() {
-	testkit.Check(s.t, s.publish())
+	check.OK(s.t, s.publish())
 	s.key = blackbox.CreateKey(s.t, s.cfg, load.Owner, "pro")
 	s.inbox = &inbox{bodies: map[string]string{}, times: map[string]int{}, ids: map[subject]string{}}
 	receiver := httptest.NewServer(s.inbox)
@@ -127,7 +128,7 @@ func (s *system) newEvents() (ids []string) {
 			"query":     `query($after: String) {changes(first: 200, after: $after) {nodes {id}}}`,
 			"variables": map[string]any{"after": s.event},
 		})
-		testkit.Check(s.t, err)
+		check.OK(s.t, err)
 		code, body := status("http://"+s.servers[0].address+"/graphql", string(query))
 		var found struct {
 			Data struct {
@@ -247,7 +248,7 @@ func (s *system) startNginx() {
 		fmt.Fprintf(&upstreams, "\t\tserver %s max_fails=0;\n", server.address)
 	}
 	file := filepath.Join(dir, "nginx.conf")
-	testkit.Check(s.t, os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, address, upstreams.String()), 0o644))
+	check.OK(s.t, os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, address, upstreams.String()), 0o644))
 	testkit.StartAt(s.t, exec.Command(testkit.Nginx.Ensure(s.t), "-p", dir, "-c", file), address)
 	s.base = "http://" + address
 }

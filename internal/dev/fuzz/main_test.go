@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/repo"
 )
 
@@ -14,24 +15,18 @@ import (
 func TestFiguresOfAllTargets(t *testing.T) {
 	root := repo.Root(t)
 	targets, err := find(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var want []string
 	for _, found := range targets {
 		want = append(want, found.String())
 	}
 	text, err := os.ReadFile(filepath.Join(root, "docs", "reliability.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var got []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `(Fuzz[A-Za-z0-9_]*)` in `([^`]*)` \\|.* \\| [0-9]+ s \\|$").FindAllStringSubmatch(string(text), -1) {
 		got = append(got, row[2]+" "+row[1])
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got the targets\n%q in docs/reliability.md, want\n%q\nrun make fuzz, which prints the table", got, want)
-	}
+	check.Slices(t, got, want, "targets in docs/reliability.md, want run make fuzz, which prints the table")
 	if !slices.Contains(want, "internal/core/text FuzzWords") {
 		t.Errorf("got %q, want FuzzWords too", want)
 	}

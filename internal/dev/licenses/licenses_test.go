@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -21,12 +22,10 @@ func TestAllowed(t *testing.T) {
 		{name: "a", license: "Apache-2.0 AND MIT"}: true,
 		{name: "a", license: "MPL-2.0"}:            false,
 	} {
-		if got := allowed(c); got != want {
-			t.Errorf("%s %q: got allowed %v, want %v", c.name, c.license, got, want)
-		}
+		check.Equal(t, allowed(c), want, "%s %q: allowed", c.name, c.license)
 	}
 	var out bytes.Buffer
-	if err := check(&out, []component{{name: "a", license: "MIT"}, {name: "b", license: "GPL-3.0"}}); err == nil || !strings.Contains(out.String(), "not allowed: b") {
+	if err := report(&out, []component{{name: "a", license: "MIT"}, {name: "b", license: "GPL-3.0"}}); err == nil || !strings.Contains(out.String(), "not allowed: b") {
 		t.Errorf("got %v and %q, want an error about b", err, &out)
 	}
 }
@@ -39,8 +38,6 @@ func TestProgram(t *testing.T) {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	for _, want := range []string{"\nstd ", "\ngithub.com/lib/pq ", "\nmodernc.org/sqlite ", "\ngraphiql "} {
-		if !strings.Contains("\n"+out.String(), want) {
-			t.Errorf("got no%s in %s, want it", want, &out)
-		}
+		check.Contains(t, "\n"+out.String(), want, &out)
 	}
 }

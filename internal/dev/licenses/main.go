@@ -17,6 +17,7 @@ import (
 	"testing"
 	"text/tabwriter"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -30,7 +31,7 @@ func main() {
 		if flag.NArg() != 1 {
 			t.Fatal("usage: licenses [-npm package-lock.json] PROGRAM")
 		}
-		testkit.Check(t, run(t, os.Stdout, flag.Arg(0), *lock))
+		check.OK(t, run(t, os.Stdout, flag.Arg(0), *lock))
 	})
 }
 
@@ -42,7 +43,7 @@ type component struct {
 
 func run(t testing.TB, w io.Writer, program, lock string) error {
 	build, err := buildinfo.ReadFile(program)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	components := goModules(t, build)
 	if lock != "" {
 		components = append(components, npmPackages(t, lock)...)
@@ -51,12 +52,12 @@ func run(t testing.TB, w io.Writer, program, lock string) error {
 	for _, c := range components {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", c.name, c.version, c.license)
 	}
-	testkit.Check(t, table.Flush())
-	return check(w, components)
+	check.OK(t, table.Flush())
+	return report(w, components)
 }
 
-// check fails if a component's license is not allowed.
-func check(w io.Writer, components []component) error {
+// report fails if a component's license is not allowed.
+func report(w io.Writer, components []component) error {
 	rejected := slices.DeleteFunc(slices.Clone(components), allowed)
 	for _, c := range rejected {
 		fmt.Fprintf(w, "not allowed: %s %s: %q\n", c.name, c.version, c.license)
@@ -122,14 +123,14 @@ func goLibraries(t testing.TB) []component {
 // npmPackages reads the packages that the built assets consist of.
 func npmPackages(t testing.TB, lock string) []component {
 	data, err := os.ReadFile(lock)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	var file struct {
 		Packages map[string]struct {
 			Version, License string
 			Dev, Optional    bool
 		}
 	}
-	testkit.Check(t, json.Unmarshal(data, &file))
+	check.OK(t, json.Unmarshal(data, &file))
 	var packages []component
 	for path, p := range file.Packages {
 		if path == "" || p.Dev || p.Optional { // build tools, and binaries for one platform

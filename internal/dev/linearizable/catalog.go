@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
-	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -50,7 +50,7 @@ func recordCatalog(t testing.TB, c *cluster, length time.Duration) *catalogHisto
 	end := time.Now().Add(length)
 	backup, newest := filepath.Join(t.TempDir(), "backup"), 0
 	for n := 1; time.Now().Before(end); n++ {
-		testkit.Check(t, c.publish())
+		check.OK(t, c.publish())
 		switch {
 		case backup != "" && time.Until(end) < length*2/3 && newest == 0:
 			newest = r.newest()
@@ -69,7 +69,7 @@ func recordCatalog(t testing.TB, c *cluster, length time.Duration) *catalogHisto
 			r.mu.Lock()
 			r.h.Prunes = append(r.h.Prunes, c.now())
 			r.mu.Unlock()
-			testkit.Check(t, c.run(nil, "history", "prune", "--yes", "--before", strconv.Itoa(r.newest()-3)))
+			check.OK(t, c.run(nil, "history", "prune", "--yes", "--before", strconv.Itoa(r.newest()-3)))
 		}
 		time.Sleep(time.Second)
 	}
@@ -84,7 +84,7 @@ func recordCatalog(t testing.TB, c *cluster, length time.Duration) *catalogHisto
 func (r *recorder) newest() int {
 	out := blackbox.MustRun(r.t, blackbox.Command(r.t, r.cfg, "releases")).Out
 	n, err := strconv.Atoi(regexp.MustCompile(`(?m)^\d+`).FindString(out))
-	testkit.Check(r.t, err)
+	check.OK(r.t, err)
 	return n
 }
 
@@ -212,7 +212,7 @@ func (r *recorder) journal(after string) (all []event) {
 			Data []json.RawMessage
 			Next string
 		}
-		testkit.Check(r.t, json.Unmarshal(body, &page))
+		check.OK(r.t, json.Unmarshal(body, &page))
 		if len(page.Data) == 0 {
 			return all
 		}

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -52,7 +53,7 @@ func startCluster(t testing.TB) *cluster {
 		t: t, postgres: postgres, cfg: store.Config{DatabaseURL: postgres.URL, DataDir: t.TempDir()},
 		redis: testkit.StartRedis(t), proxies: testkit.StartToxiproxy(t), start: time.Now(), edition: 10,
 	}
-	testkit.Check(t, c.publish())
+	check.OK(t, c.publish())
 	for i := range maxServers {
 		s := &server{address: testkit.FreeAddress(t), cfg: store.Config{DataDir: c.cfg.DataDir}}
 		s.cfg.DatabaseURL = c.proxies.Between(postgresOf(i), postgres.URL)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"palmares/internal/core/quota"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -176,7 +177,7 @@ func midnight(t testing.TB, length time.Duration) *calls {
 	var urls []string
 	for i := range maxServers {
 		store, err := quota.NewRedis(redis.URL, quota.NewCounter(), slog.New(slog.DiscardHandler))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		defer store.Close()
 		for range 100 { // the first request connects
 			if store.Take(t.Context(), quota.Account(1_000+i), 1, 0); !store.Unavailable() {
@@ -208,10 +209,10 @@ func midnight(t testing.TB, length time.Duration) *calls {
 		account := sent.Add(1) / callsPerAddress
 		done := call{Client: number, Server: number % maxServers, Start: int64(time.Since(start)), Remaining: unstated}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, urls[done.Server], nil)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		request.Header.Set("X-Account", strconv.FormatInt(account, 10))
 		response, err := client.Do(request)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		_ = response.Body.Close()
 		done.End, done.Status, done.Remaining = int64(time.Since(start)), response.StatusCode, remaining(response.Header)
 		if done.Status == http.StatusTooManyRequests {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // violations are what stored histories break. Each was recorded with a server whose code was
@@ -25,7 +25,7 @@ var violations = map[string]string{
 // Stored histories are replayed: those in violations must break their rule, and no others.
 func TestStoredHistories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
-	testkit.Check(t, err)
+	check.OK(t, err)
 	if len(files) < len(violations) {
 		t.Fatalf("got the histories %q, want at least %d", files, len(violations))
 	}
@@ -33,15 +33,15 @@ func TestStoredHistories(t *testing.T) {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(file)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			var found []string
 			if strings.Contains(name, "quota") {
 				var h calls
-				testkit.Check(t, json.Unmarshal(data, &h))
+				check.OK(t, json.Unmarshal(data, &h))
 				found = h.check(time.Minute)
 			} else {
 				var h catalogHistory
-				testkit.Check(t, json.Unmarshal(data, &h))
+				check.OK(t, json.Unmarshal(data, &h))
 				found = h.check()
 			}
 			if want := violations[name]; (want == "") != (len(found) == 0) || !strings.Contains(strings.Join(found, "; "), want) {

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -109,14 +110,14 @@ func (r *results) fail(name, violation string, history any) {
 	text := name + ": " + violation
 	if history != nil {
 		data, err := json.MarshalIndent(history, "", " ")
-		testkit.Check(r.t, err)
-		testkit.Check(r.t, os.MkdirAll(r.folder, 0o755))
+		check.OK(r.t, err)
+		check.OK(r.t, os.MkdirAll(r.folder, 0o755))
 		kind := "quota"
 		if _, ok := history.(*catalogHistory); ok {
 			kind = "catalog"
 		}
 		file := filepath.Join(r.folder, fmt.Sprintf("%s-%d.json", kind, len(r.violations)))
-		testkit.Check(r.t, os.WriteFile(file, data, 0o644))
+		check.OK(r.t, os.WriteFile(file, data, 0o644))
 		text += " (" + file + ")"
 	}
 	r.violations = append(r.violations, text)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // code is a package whose tests notice some changes.
@@ -59,12 +59,12 @@ func TestMutants(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range code {
 		file := filepath.Join(root, name)
-		testkit.Check(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		testkit.Check(t, os.WriteFile(file, []byte(text), 0o644))
+		check.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		check.OK(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	sample := target{name: "sample", files: []string{"rules/rules.go"}, only: regexp.MustCompile("^Allowed$"), suites: []suite{{"rules", "."}}}
 	found, err := sample.run(root)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	var killed, survived []string
 	for _, m := range found {
 		if m.survived {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/drift"
 	"palmares/internal/dev/testkit"
 )
@@ -29,9 +30,9 @@ func write(t testing.TB, name string) {
 	for dir, cfg := range map[string]store.Config{"sqlite": testkit.SQLite(t), "postgres": testkit.Postgres(t)} {
 		s := testkit.Open(t, cfg)
 		steps, err := s.Migrations(t.Context())
-		testkit.Check(t, err)
+		check.OK(t, err)
 		statements, err := drift.Statements(t.Context(), cfg)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		// Both databases get a file, so that their numbers stay the same.
 		if statements == "" {
 			statements = "-- No change on this database."
@@ -45,7 +46,7 @@ func write(t testing.TB, name string) {
 	}
 	for dir, statements := range drifts {
 		file := filepath.Join("internal", "core", "store", "migrations", dir, fmt.Sprintf("%04d_%s.sql", next, name))
-		testkit.Check(t, os.WriteFile(file, []byte(statements+"\n"), 0o644))
+		check.OK(t, os.WriteFile(file, []byte(statements+"\n"), 0o644))
 		fmt.Println("wrote", file)
 	}
 }

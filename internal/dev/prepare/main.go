@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/repo"
 )
@@ -24,11 +25,11 @@ func main() {
 			needs = append(needs, testkit.Needs...)
 		}
 		for _, need := range needs {
-			testkit.Check(t, need.Install())
+			check.OK(t, need.Install())
 		}
 		fmt.Println("building the programs that tests start")
 		for _, name := range []string{"palmares", "stripe-mock"} {
-			testkit.Check(t, testkit.BuildProgram(repo.Root(t), name))
+			check.OK(t, testkit.BuildProgram(repo.Root(t), name))
 		}
 		fmt.Println("starting PostgreSQL")
 		testkit.ServerURL(t)

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -104,19 +105,19 @@ func main() {
 // copyTree copies all files that git tracks or would add.
 func copyTree(t testing.TB, to string) {
 	list, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for name := range strings.Lines(string(list)) {
 		name = strings.TrimSpace(name)
 		info, err := os.Stat(name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // deleted and not yet committed
 		}
-		testkit.Check(t, err)
+		check.OK(t, err)
 		data, err := os.ReadFile(name)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		target := filepath.Join(to, name)
-		testkit.Check(t, os.MkdirAll(filepath.Dir(target), 0o755))
-		testkit.Check(t, os.WriteFile(target, data, info.Mode().Perm()))
+		check.OK(t, os.MkdirAll(filepath.Dir(target), 0o755))
+		check.OK(t, os.WriteFile(target, data, info.Mode().Perm()))
 	}
 }
 
@@ -142,12 +143,12 @@ func (s step) edit(t testing.TB, tree string) {
 	path, text := filepath.Join(tree, s.file), s.insert
 	if s.after != "" {
 		data, err := os.ReadFile(path)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if from, ok := strings.CutPrefix(s.after, changes); ok {
 			if !strings.Contains(string(data), from) {
 				t.Fatalf("%s: got no %q, want it", s.file, from)
 			}
-			testkit.Check(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), from, s.insert)), 0o644))
+			check.OK(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), from, s.insert)), 0o644))
 			return
 		}
 		lines := strings.Split(string(data), "\n")
@@ -157,7 +158,7 @@ func (s step) edit(t testing.TB, tree string) {
 		}
 		text = strings.Join(slices.Insert(lines, i+1, s.insert), "\n")
 	}
-	testkit.Check(t, os.WriteFile(path, []byte(text), 0o644))
+	check.OK(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // command runs a command in the tree, and prints its output only if it fails.
@@ -178,11 +179,11 @@ func checkServer(t testing.TB, tree string) {
 	command(t, tree, "bin/palmares accounts create ana@example.com --plan pro")
 	command(t, tree, "bin/palmares keys create ana@example.com --name recipes > key")
 	key, err := os.ReadFile(filepath.Join(tree, "key"))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	cmd := exec.Command(filepath.Join(tree, "bin", "palmares"), "serve", "--listen", "127.0.0.1:0")
 	cmd.Dir = tree
 	server := blackbox.ServeCommand(t, cmd)
-	for _, check := range []struct {
+	for _, c := range []struct {
 		name, path string
 		keys       []string
 		want       any
@@ -199,44 +200,44 @@ func checkServer(t testing.TB, tree string) {
 		{"feed schema", "/schemas/feed/tool.json", nil, nil},
 		{"journal", `/graphql?query={changes(last:30){nodes{fields,after}}}`, nil, nil},
 	} {
-		status, body := server.Get(t, check.path)
+		status, body := server.Get(t, c.path)
 		var got any = body
-		for _, key := range check.keys {
+		for _, key := range c.keys {
 			object, _ := got.(map[string]any)
 			value, exists := object[key]
 			if !exists {
-				t.Fatalf("%s: got no %q in %d %v, want it", check.name, key, status, body)
+				t.Fatalf("%s: got no %q in %d %v, want it", c.name, key, status, body)
 			}
 			got = value
 		}
 		switch {
 		case status != http.StatusOK:
-			t.Fatalf("%s: got %d %v, want 200", check.name, status, body)
-		case check.keys == nil && !strings.Contains(fmt.Sprint(got), "license"):
-			t.Fatalf("%s: got no license in %v, want it", check.name, got)
-		case check.keys != nil && got != check.want:
-			t.Fatalf("%s: got %v, want %v", check.name, got, check.want)
+			t.Fatalf("%s: got %d %v, want 200", c.name, status, body)
+		case c.keys == nil && !strings.Contains(fmt.Sprint(got), "license"):
+			t.Fatalf("%s: got no license in %v, want it", c.name, got)
+		case c.keys != nil && got != c.want:
+			t.Fatalf("%s: got %v, want %v", c.name, got, c.want)
 		}
-		fmt.Println("ok", check.name)
+		fmt.Println("ok", c.name)
 	}
-	for _, check := range []struct{ name, path, want string }{
+	for _, c := range []struct{ name, path, want string }{
 		{"CSV column", "/api/v1/tools.csv", ",license"},
 		{"page", "/en/changes?type=tool_updated", "code license"},
 	} {
-		response, body, err := blackbox.Do(t.Context(), http.DefaultClient, http.MethodGet, "http://"+server.Address+check.path, "",
+		response, body, err := blackbox.Do(t.Context(), http.DefaultClient, http.MethodGet, "http://"+server.Address+c.path, "",
 			"Authorization", "Bearer "+strings.TrimSpace(string(key)))
-		testkit.Check(t, err)
-		if response.StatusCode != http.StatusOK || !strings.Contains(string(body), check.want) {
-			t.Fatalf("%s: got %d %.300s, want 200 with %q", check.name, response.StatusCode, body, check.want)
+		check.OK(t, err)
+		if response.StatusCode != http.StatusOK || !strings.Contains(string(body), c.want) {
+			t.Fatalf("%s: got %d %.300s, want 200 with %q", c.name, response.StatusCode, body, c.want)
 		}
-		fmt.Println("ok", check.name)
+		fmt.Println("ok", c.name)
 	}
 	for _, export := range []struct{ format, to, file string }{
 		{"parquet", "files", "files/tools.parquet"}, {"sqlite", "catalog.sqlite", "catalog.sqlite"},
 	} {
 		command(t, tree, "bin/palmares export --format "+export.format+" "+export.to)
 		data, err := os.ReadFile(filepath.Join(tree, export.file))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if !bytes.Contains(data, []byte("license")) { // both formats contain the names of columns
 			t.Fatalf("%s: got no column license, want one", export.file)
 		}
@@ -255,6 +256,6 @@ func feedWithLicense(t testing.TB, tree string) (path string) {
 
 func writeFeed(t testing.TB, tree, name string, data []byte) (path string) {
 	path = filepath.Join(tree, name)
-	testkit.Check(t, os.WriteFile(path, data, 0o644))
+	check.OK(t, os.WriteFile(path, data, 0o644))
 	return path
 }

@@ -17,6 +17,7 @@ import (
 	_ "github.com/lib/pq" // the driver of the administrative connections
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 )
 
 // Each runs a test on each kind of database, with an empty one. That of PostgreSQL has
@@ -60,10 +61,10 @@ func Open(t testing.TB, cfg store.Config) *store.Store {
 		copyMigrated(t, cfg.DataDir)
 	}
 	s, err := store.Open(t.Context(), cfg)
-	Check(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	_, err = s.Migrate(t.Context())
-	Check(t, err)
+	check.OK(t, err)
 	return s
 }
 
@@ -102,7 +103,7 @@ func createDatabase(t testing.TB, server, name, template string) {
 	if template != "" {
 		statement += " TEMPLATE " + template
 	}
-	Check(t, query(server, statement, nil))
+	check.OK(t, query(server, statement, nil))
 }
 
 func dropDatabase(t testing.TB, server, name string) {
@@ -131,7 +132,7 @@ func Copy(t testing.TB, of store.Config) store.Config {
 		return postgres(t, nameOf(t, of))
 	}
 	cfg := SQLite(t)
-	Check(t, os.CopyFS(cfg.DataDir, os.DirFS(of.DataDir)))
+	check.OK(t, os.CopyFS(cfg.DataDir, os.DirFS(of.DataDir)))
 	return cfg
 }
 
@@ -139,7 +140,7 @@ func Copy(t testing.TB, of store.Config) store.Config {
 func nameOf(t testing.TB, cfg store.Config) string {
 	t.Helper()
 	u, err := url.Parse(cfg.DatabaseURL)
-	Check(t, err)
+	check.OK(t, err)
 	return strings.TrimPrefix(u.Path, "/")
 }
 
@@ -149,9 +150,9 @@ var copyMigrated = Template(func(t testing.TB, dir string) { migrate(t, store.Co
 func migrate(t testing.TB, cfg store.Config) {
 	t.Helper()
 	s, err := store.Open(t.Context(), cfg)
-	Check(t, err)
+	check.OK(t, err)
 	_, err = s.Migrate(t.Context())
-	Check(t, errors.Join(err, s.Close()))
+	check.OK(t, errors.Join(err, s.Close()))
 }
 
 // Template returns a function that copies files into a directory. Fill creates
@@ -167,13 +168,13 @@ func Template(fill func(t testing.TB, dir string)) func(t testing.TB, dir string
 			template := t.TempDir()
 			fill(t, template)
 			entries, err := os.ReadDir(template)
-			Check(t, err)
+			check.OK(t, err)
 			for _, entry := range entries {
 				data, err := os.ReadFile(filepath.Join(template, entry.Name()))
-				Check(t, err)
+				check.OK(t, err)
 				files[entry.Name()] = &fstest.MapFile{Data: data}
 			}
 		}
-		Check(t, os.CopyFS(dir, files))
+		check.OK(t, os.CopyFS(dir, files))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 )
 
 // Creating and dropping a database makes PostgreSQL write everything that it has in
@@ -22,14 +23,14 @@ func migratedPostgres(t testing.TB) store.Config {
 	t.Helper()
 	server, from := ServerURL(t), template(t)
 	dir, err := sharedDir()
-	Check(t, err)
+	check.OK(t, err)
 	for number := 1; ; number++ {
 		name := fmt.Sprintf("%s_%d", strings.Replace(from, "template", "pool", 1), number)
 		lock, err := openLock(dir, name+".lock", syscall.LOCK_EX|syscall.LOCK_NB)
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			continue
 		}
-		Check(t, err)
+		check.OK(t, err)
 		t.Cleanup(func() { _ = lock.Close() })
 		if !empty(t, databaseURL(t, server, name), databaseURL(t, server, from)) {
 			createDatabase(t, server, name, from)

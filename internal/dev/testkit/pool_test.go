@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 )
 
 // A database that a test has used is as good as new for the next one, whatever the test
@@ -21,23 +22,19 @@ func TestDatabasesAreUsedAgain(t *testing.T) {
 			var used, again store.Config
 			t.Run("first", func(t *testing.T) {
 				used = migratedPostgres(t)
-				Check(t, query(used.DatabaseURL, change, nil))
+				check.OK(t, query(used.DatabaseURL, change, nil))
 			})
 			again = migratedPostgres(t)
 			if again.DatabaseURL != used.DatabaseURL {
 				t.Skip("another process has taken the database")
 			}
 			var got, want string
-			Check(t, query(again.DatabaseURL, fingerprint, &got))
-			Check(t, query(databaseURL(t, ServerURL(t), template(t)), fingerprint, &want))
-			if got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
+			check.OK(t, query(again.DatabaseURL, fingerprint, &got))
+			check.OK(t, query(databaseURL(t, ServerURL(t), template(t)), fingerprint, &want))
+			check.Equal(t, got, want)
 			var rows string
-			Check(t, query(again.DatabaseURL, `SELECT count(*)::text FROM minutes`, &rows))
-			if rows != "0" {
-				t.Errorf("got %s rows, want 0", rows)
-			}
+			check.OK(t, query(again.DatabaseURL, `SELECT count(*)::text FROM minutes`, &rows))
+			check.Equal(t, rows, "0", "rows")
 		})
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 // Cluster is a temporary PostgreSQL server on loopback.
@@ -30,7 +32,7 @@ type Cluster struct {
 func StartCluster(t testing.TB, options ...string) *Cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "palmares-postgres-") // not t.TempDir, which other users may not enter
-	Check(t, err)
+	check.OK(t, err)
 	return newCluster(t, dir, FreeAddress(t), options)
 }
 
@@ -84,7 +86,7 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 func (c *Cluster) run(t testing.TB, args []string) {
 	t.Helper()
 	db, err := sql.Open("postgres", c.URL)
-	Check(t, err)
+	check.OK(t, err)
 	defer db.Close()
 	c.process = start(t, c.command("postgres", args...), &c.log, syscall.SIGINT, func() string {
 		if db.PingContext(t.Context()) != nil {
@@ -119,12 +121,12 @@ func (c *Cluster) Thaw(t testing.TB) {
 func (c *Cluster) signalAll(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	parent := c.process.Cmd.Process
-	Check(t, parent.Signal(signal))
+	check.OK(t, parent.Signal(signal))
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent.Pid))
-	Check(t, err)
+	check.OK(t, err)
 	for child := range strings.FieldsSeq(string(children)) {
 		pid, err := strconv.Atoi(child)
-		Check(t, err)
+		check.OK(t, err)
 		_ = syscall.Kill(pid, signal) // it may have ended
 	}
 }
@@ -141,6 +143,6 @@ func ChownForPostgres(t testing.TB, dir string) (uid, gid int) {
 	}
 	uid, uidErr := strconv.Atoi(account.Uid)
 	gid, gidErr := strconv.Atoi(account.Gid)
-	Check(t, errors.Join(uidErr, gidErr, os.Chown(dir, uid, gid)))
+	check.OK(t, errors.Join(uidErr, gidErr, os.Chown(dir, uid, gid)))
 	return uid, gid
 }

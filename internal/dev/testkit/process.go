@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -59,7 +60,7 @@ func StartAt(t testing.TB, cmd *exec.Cmd, address string) *Process {
 func start(t testing.TB, cmd *exec.Cmd, log *Log, signal syscall.Signal, ready func() string) *Process {
 	t.Helper()
 	p := &Process{Cmd: cmd, Log: log, Done: make(chan error, 1)}
-	Check(t, cmd.Start())
+	check.OK(t, cmd.Start())
 	go func() {
 		p.Done <- cmd.Wait()
 		close(p.Done)
@@ -93,7 +94,7 @@ func FreeAddress(t testing.TB) string {
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
 		if listener, err := net.Listen("tcp", address); err == nil {
-			Check(t, listener.Close())
+			check.OK(t, listener.Close())
 			return address
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 // Main runs a program that uses the helpers of tests. If it fails or is
@@ -66,7 +68,7 @@ func (p *program) Fatalf(format string, args ...any) { p.Fatal(fmt.Sprintf(forma
 
 func (p *program) TempDir() string {
 	dir, err := os.MkdirTemp("", "palmares-")
-	Check(p, err)
+	check.OK(p, err)
 	p.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }

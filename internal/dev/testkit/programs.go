@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/repo"
 )
 
@@ -38,12 +39,12 @@ func Program(t testing.TB, name string) string {
 		path = filepath.Join(repo.Root(t), "bin", "test", name)
 		root := repo.Root(t)
 		build, _ := builds.LoadOrStore(path, sync.OnceValue(func() error { return BuildProgram(root, name) }))
-		Check(t, build.(func() error)())
+		check.OK(t, build.(func() error)())
 	}
 	// Go's test cache compares the files that a test opens, not those that it runs.
 	file, err := os.Open(path)
-	Check(t, err)
-	Check(t, file.Close())
+	check.OK(t, err)
+	check.OK(t, file.Close())
 	return path
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 // Several test processes build the same program at once, and start it as soon as it is
@@ -14,7 +16,7 @@ import (
 func TestProgramsStartWhileOthersBuildThem(t *testing.T) {
 	const rounds, processes = 200, 4
 	program, err := exec.LookPath("true")
-	Check(t, err)
+	check.OK(t, err)
 	for round := range rounds {
 		path := filepath.Join(t.TempDir(), "program")
 		var failed [processes]error
@@ -30,9 +32,7 @@ func TestProgramsStartWhileOthersBuildThem(t *testing.T) {
 		}
 		group.Wait()
 		for _, err := range failed {
-			if err != nil {
-				t.Fatalf("round %d: got %v, want every process to start the program", round, err)
-			}
+			check.OK(t, err, "round %d", round)
 		}
 	}
 }
@@ -42,9 +42,9 @@ func TestProgramsStartWhileOthersBuildThem(t *testing.T) {
 func TestUnchangedProgramStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bin", "program")
 	build := func(content string) os.FileInfo {
-		Check(t, replaceFile(path, func(file string) error { return os.WriteFile(file, []byte(content), 0o755) }))
+		check.OK(t, replaceFile(path, func(file string) error { return os.WriteFile(file, []byte(content), 0o755) }))
 		info, err := os.Stat(path)
-		Check(t, err)
+		check.OK(t, err)
 		return info
 	}
 	first := build("one")
@@ -55,9 +55,7 @@ func TestUnchangedProgramStays(t *testing.T) {
 		t.Error("another content: got the first file, want another one")
 	}
 	failure := fmt.Errorf("no space")
-	if err := replaceFile(path, func(string) error { return failure }); err != failure {
-		t.Errorf("got %v, want %v", err, failure)
-	}
+	check.Equal(t, replaceFile(path, func(string) error { return failure }), failure)
 	if text, err := os.ReadFile(path); err != nil || string(text) != "two" {
 		t.Errorf("after a failed build: got %q and %v, want the last program", text, err)
 	}

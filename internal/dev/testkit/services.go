@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/repo"
 )
 
@@ -62,14 +63,14 @@ const VarnishToken = "X-Purge-Token: s3cret"
 func StartVarnish(t testing.TB, address, server string) {
 	t.Helper()
 	config, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "varnish", "default.vcl"))
-	Check(t, err)
+	check.OK(t, err)
 	dir := t.TempDir()
 	token, file := filepath.Join(dir, "token"), filepath.Join(dir, "default.vcl")
 	_, value, _ := strings.Cut(VarnishToken, ": ")
-	Check(t, os.WriteFile(token, []byte(value+"\n"), 0o600))
+	check.OK(t, os.WriteFile(token, []byte(value+"\n"), 0o600))
 	_, port, _ := strings.Cut(server, ":") // on loopback
 	text := strings.NewReplacer(`.port = "8080"`, `.port = "`+port+`"`, "/etc/varnish/purge-token", token).Replace(string(config))
-	Check(t, os.WriteFile(file, []byte(text), 0o600))
+	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	StartAt(t, exec.Command(Varnish.Ensure(t), "-F", "-j", "none", "-n", filepath.Join(dir, "work"), "-a", address, "-f", file, "-s", "malloc,256m"), address)
 }
 
@@ -104,7 +105,7 @@ func StartToxiproxy(t testing.TB) *Toxiproxy {
 func (p *Toxiproxy) Between(name, service string) string {
 	p.t.Helper()
 	u, err := url.Parse(service)
-	Check(p.t, err)
+	check.OK(p.t, err)
 	listen := FreeAddress(p.t)
 	p.send("POST", "/proxies", map[string]any{"name": name, "listen": listen, "upstream": u.Host, "enabled": true})
 	u.Host = listen
@@ -129,11 +130,11 @@ func (p *Toxiproxy) Restore() { p.send("POST", "/reset", nil) }
 func (p *Toxiproxy) send(method, path string, body any) {
 	p.t.Helper()
 	data, err := json.Marshal(body)
-	Check(p.t, err)
+	check.OK(p.t, err)
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.api+path, bytes.NewReader(data))
-	Check(p.t, err)
+	check.OK(p.t, err)
 	response, err := http.DefaultClient.Do(request)
-	Check(p.t, err)
+	check.OK(p.t, err)
 	defer response.Body.Close()
 	if text, _ := io.ReadAll(response.Body); response.StatusCode >= 300 {
 		p.t.Fatalf("%s %s: got %d %s, want success", method, path, response.StatusCode, text)
@@ -156,10 +157,10 @@ type Proxy struct {
 func StartProxy(t testing.TB, database string) *Proxy {
 	t.Helper()
 	u, err := url.Parse(database)
-	Check(t, err)
+	check.OK(t, err)
 	p := &Proxy{target: u.Host, open: map[net.Conn]bool{}}
 	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
-	Check(t, err)
+	check.OK(t, err)
 	u.Host = p.listener.Addr().String()
 	p.URL = u.String()
 	go func() {

@@ -3,20 +3,16 @@ package testkit
 import (
 	"net/http"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 func TestStripeMock(t *testing.T) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, StartStripeMock(t)+"/v1/prices", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	request.SetBasicAuth("sk_test_123", "")
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		t.Errorf("prices: got %s, want 200", response.Status)
-	}
+	check.Equal(t, response.StatusCode, http.StatusOK, "prices: %s", response.Status)
 }

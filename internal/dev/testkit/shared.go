@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/repo"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -191,32 +192,32 @@ func supervise(t testing.TB) {
 	ready := os.NewFile(3, "ready")
 	defer ready.Close()
 	dir, err := sharedDir()
-	Check(t, err)
+	check.OK(t, err)
 	alive, err := openLock(dir, "supervisor.lock", syscall.LOCK_EX)
-	Check(t, err)
+	check.OK(t, err)
 	users, err := os.OpenFile(filepath.Join(dir, "users.lock"), os.O_RDWR, 0)
-	Check(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() { _ = errors.Join(users.Close(), alive.Close()) }) // after the server has stopped
 	data := filepath.Join(dir, "postgres")
 	stopPostgres(t, filepath.Join(data, "data"))
-	Check(t, os.RemoveAll(data))
-	Check(t, os.Mkdir(data, 0o755))
+	check.OK(t, os.RemoveAll(data))
+	check.OK(t, os.Mkdir(data, 0o755))
 	url := filepath.Join(dir, "url")
 	t.Cleanup(func() { _ = os.Remove(url) })
 	// Shared memory in the data directory disappears with it.
 	cluster := newCluster(t, data, sharedAddress(t), []string{"fsync=off", "synchronous_commit=off", "full_page_writes=off",
 		"dynamic_shared_memory_type=mmap"})
 	checkVersion(t, cluster.URL)
-	Check(t, os.WriteFile(url, []byte(cluster.URL), 0o600))
+	check.OK(t, os.WriteFile(url, []byte(cluster.URL), 0o600))
 	_, err = ready.WriteString(cluster.URL)
-	Check(t, errors.Join(err, ready.Close()))
+	check.OK(t, errors.Join(err, ready.Close()))
 	for idle := 0; ; idle++ {
 		if flock(users, syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 			idle = 0
 		} else if idle >= idleSeconds {
 			return // still locked: a new user waits until the server has stopped
 		} else {
-			Check(t, flock(users, syscall.LOCK_UN))
+			check.OK(t, flock(users, syscall.LOCK_UN))
 		}
 		select {
 		case <-t.Context().Done():
@@ -236,17 +237,17 @@ func sharedAddress(t testing.TB) string {
 	if err != nil {
 		return FreeAddress(t)
 	}
-	Check(t, listener.Close())
+	check.OK(t, listener.Close())
 	return address
 }
 
 func checkVersion(t testing.TB, server string) {
 	t.Helper()
 	db, err := sql.Open("postgres", server)
-	Check(t, err)
+	check.OK(t, err)
 	defer db.Close()
 	var version int
-	Check(t, db.QueryRow("SELECT current_setting('server_version_num')::int / 10000").Scan(&version))
+	check.OK(t, db.QueryRow("SELECT current_setting('server_version_num')::int / 10000").Scan(&version))
 	if version < oldest {
 		t.Fatalf("this is PostgreSQL %d: install version %d or newer", version, oldest)
 	}
@@ -266,8 +267,8 @@ func stopPostgres(t testing.TB, data string) {
 	}
 	_ = conn.Close()
 	pid, err := strconv.Atoi(lines[0])
-	Check(t, err)
-	Check(t, syscall.Kill(pid, syscall.SIGQUIT)) // an immediate shutdown
+	check.OK(t, err)
+	check.OK(t, syscall.Kill(pid, syscall.SIGQUIT)) // an immediate shutdown
 	wait.Until(t, "the PostgreSQL of an earlier run ends", func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
@@ -288,7 +289,7 @@ func template(t testing.TB) string {
 	}
 	server := ServerURL(t)
 	hash := fnv.New64a()
-	Check(t, fs.WalkDir(os.DirFS(repo.Root(t)), "internal/core/store/migrations/postgres", func(path string, entry fs.DirEntry, err error) error {
+	check.OK(t, fs.WalkDir(os.DirFS(repo.Root(t)), "internal/core/store/migrations/postgres", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -298,20 +299,20 @@ func template(t testing.TB) string {
 	}))
 	name := fmt.Sprintf("palmares_template_%016x", hash.Sum64())
 	dir, err := sharedDir()
-	Check(t, err)
+	check.OK(t, err)
 	lock, err := openLock(dir, "template.lock", syscall.LOCK_EX)
-	Check(t, err)
+	check.OK(t, err)
 	defer lock.Close()
 	db, err := sql.Open("postgres", server)
-	Check(t, err)
+	check.OK(t, err)
 	defer db.Close()
 	var exists bool
-	Check(t, db.QueryRow("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists))
+	check.OK(t, db.QueryRow("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists))
 	if !exists {
 		// It gets its name when it is complete: a run may be killed at any time.
 		migrate(t, createPostgres(t, name+"_new", ""))
 		_, err := db.Exec("ALTER DATABASE " + name + "_new RENAME TO " + name)
-		Check(t, err)
+		check.OK(t, err)
 	}
 	templateName = name
 	return name

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -58,7 +59,7 @@ func supervisor(t testing.TB, server int) int {
 	_, line, _ := strings.Cut(string(status), "PPid:")
 	line, _, _ = strings.Cut(line, "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	Check(t, err)
+	check.OK(t, err)
 	return pid
 }
 
@@ -67,8 +68,8 @@ func sharedTmp(t testing.TB) string {
 	t.Helper()
 	PostgreSQL.Ensure(t)
 	tmp, err := os.MkdirTemp("", "palmares-shared-")
-	Check(t, err)
-	Check(t, os.Chmod(tmp, 0o755))
+	check.OK(t, err)
+	check.OK(t, os.Chmod(tmp, 0o755))
 	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
 	return tmp
 }
@@ -76,7 +77,7 @@ func sharedTmp(t testing.TB) string {
 func stopSupervisor(t testing.TB, tmp string) {
 	t.Helper()
 	server := serverProcess(tmp)
-	Check(t, syscall.Kill(supervisor(t, server), syscall.SIGTERM))
+	check.OK(t, syscall.Kill(supervisor(t, server), syscall.SIGTERM))
 	wait.Until(t, "the server stops with its supervisor", func() bool { return syscall.Kill(server, 0) != nil && serverProcess(tmp) == 0 })
 }
 
@@ -103,7 +104,7 @@ func TestServerOfKilledSupervisor(t *testing.T) {
 	tmp := sharedTmp(t)
 	useServer(t, tmp)
 	left := serverProcess(tmp)
-	Check(t, syscall.Kill(supervisor(t, left), syscall.SIGKILL))
+	check.OK(t, syscall.Kill(supervisor(t, left), syscall.SIGKILL))
 	wait.Until(t, "the supervisor ends", func() bool { return !supervised(filepath.Join(tmp, sharedName())) })
 	useServer(t, tmp)
 	if syscall.Kill(left, 0) == nil {
@@ -115,7 +116,7 @@ func TestServerOfKilledSupervisor(t *testing.T) {
 // A full disk is reported in one sentence.
 func TestServerOnFullDisk(t *testing.T) {
 	tmp := SmallDisk(t, 1<<20)
-	Check(t, os.Chmod(tmp, 0o755))
+	check.OK(t, os.Chmod(tmp, 0o755))
 	cmd := exec.Command(os.Args[0], "-test.run=^TestProcess$", "-test.v")
 	cmd.Env = append(os.Environ(), scratchVariable+"=1", "TMPDIR="+tmp, URLVariable+"=")
 	out, err := cmd.CombinedOutput()

@@ -13,6 +13,7 @@ import (
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -65,7 +66,7 @@ func StartSMTPWith(t testing.TB, options SMTPOptions) *SMTPServer {
 func (s *SMTPServer) Start(t testing.TB) {
 	t.Helper()
 	listener, err := net.Listen("tcp", s.address)
-	Check(t, err)
+	check.OK(t, err)
 	s.address = listener.Addr().String()
 	if s.options.ImplicitTLS {
 		listener = tls.NewListener(listener, s.options.TLS)

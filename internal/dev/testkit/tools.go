@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/repo"
 )
 
@@ -140,7 +141,7 @@ func (n Need) Ensure(t testing.TB) string {
 	}
 	if n.find() == "" {
 		FullTier(t, n.name+" is not installed")
-		Check(t, n.Install())
+		check.OK(t, n.Install())
 	}
 	return n.find()
 }
@@ -186,14 +187,14 @@ func NPM(t testing.TB, dir string) {
 	t.Helper()
 	Node.Ensure(t)
 	absolute, err := filepath.Abs(dir)
-	Check(t, err)
+	check.OK(t, err)
 	folder, err := filepath.Rel(repo.Root(t), absolute)
-	Check(t, err)
+	check.OK(t, err)
 	repo.Read(t, folder)
 	lock := lockPackages(t, dir)
 	defer lock.Close()
 	wanted, err := lock.Stat()
-	Check(t, err)
+	check.OK(t, err)
 	installed, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json")) // written last
 	if err != nil || installed.ModTime().Before(wanted.ModTime()) {
 		build(t, dir, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
@@ -217,8 +218,8 @@ func Assets(t testing.TB) string {
 func lockPackages(t testing.TB, dir string) *os.File {
 	t.Helper()
 	file, err := os.Open(filepath.Join(dir, "package-lock.json"))
-	Check(t, err)
-	Check(t, Lock(file))
+	check.OK(t, err)
+	check.OK(t, Lock(file))
 	return file
 }
 

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -51,9 +52,7 @@ func newMailer(t *testing.T, cfg Config) (*Mailer, *logged) {
 	log := &logged{}
 	cfg.From, cfg.Log = from, slog.New(slog.NewJSONHandler(log, nil))
 	m, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() {
 		for _, secret := range secrets {
 			if !m.LogsOnly() && log.count(secret) > 0 {
@@ -96,21 +95,15 @@ func eventually(t *testing.T, what string, is func() bool) {
 func selfSigned(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	authorities := x509.NewCertPool()
 	authorities.AddCert(certificate)
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: authorities}
@@ -129,25 +122,18 @@ func parts(t *testing.T, raw string) (netmail.Header, map[string]string) {
 		t.Fatalf("%v in\n%s", err, raw)
 	}
 	kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
-	if err != nil || kind != "multipart/alternative" {
-		t.Fatalf("got content type %s, %v, want multipart/alternative", kind, err)
-	}
+	check.OK(t, err)
+	check.Must(t, kind, "multipart/alternative")
 	bodies := map[string]string{}
 	for reader := multipart.NewReader(message.Body, params["boundary"]); ; {
 		part, err := reader.NextRawPart()
 		if errors.Is(err, io.EOF) {
 			return message.Header, bodies
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if encoding := part.Header.Get("Content-Transfer-Encoding"); encoding != "quoted-printable" {
-			t.Fatalf("got encoding %q, want quoted-printable", encoding)
-		}
+		check.OK(t, err)
+		check.Must(t, part.Header.Get("Content-Transfer-Encoding"), "quoted-printable", "encoding")
 		body, err := io.ReadAll(quotedprintable.NewReader(part))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		kind, params, _ := mime.ParseMediaType(part.Header.Get("Content-Type"))
 		if !strings.EqualFold(params["charset"], "utf-8") {
 			t.Errorf("got charset %q, want utf-8", params["charset"])

@@ -14,6 +14,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -22,9 +23,7 @@ func TestInjection(t *testing.T) {
 	server := testkit.StartSMTP(t)
 	m, _ := newMailer(t, Config{URL: server.URL})
 	for _, subject := range []string{"Hello\r\nBcc: eve@example.com", "Hello\nBcc: eve@example.com", "Hello\rBcc: eve@example.com", "Hello\r\n\r\nBcc: eve@example.com", "Hello\x00\u2028Bcc: eve@example.com"} {
-		if err := m.Send(t.Context(), Message{To: ana, Subject: subject, Text: "text", HTML: "html"}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, m.Send(t.Context(), Message{To: ana, Subject: subject, Text: "text", HTML: "html"}))
 		header, bodies := parts(t, server.Wait(t, ana))
 		if header.Get("Bcc") != "" || header.Get("Subject") != "Hello Bcc: eve@example.com" || bodies["text/plain"] != "text" {
 			t.Errorf("subject %q: got %v %v, want one subject line", subject, header, bodies)
@@ -41,9 +40,7 @@ func TestInjection(t *testing.T) {
 			t.Errorf("queuing to %q: got %v, want BadInput", to, err)
 		}
 	}
-	if server.Count("eve@example.com") != 0 {
-		t.Error("got an email to an injected address, want none")
-	}
+	check.Equal(t, server.Count("eve@example.com"), 0, "email to an injected address")
 }
 
 func TestLogging(t *testing.T) {
@@ -52,12 +49,8 @@ func TestLogging(t *testing.T) {
 		t.Fatal("got LogsOnly() false, want true")
 	}
 	stop := run(t, m)
-	if err := m.Enqueue(private(ana)); err != nil {
-		t.Error(err)
-	}
-	if err := m.Send(t.Context(), Message{To: ana, Subject: "Bare", Text: "text"}); err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, m.Enqueue(private(ana)), nil)
+	check.Equal(t, m.Send(t.Context(), Message{To: ana, Subject: "Bare", Text: "text"}), nil)
 	if m.Enqueue(private("nobody")) == nil || m.Send(t.Context(), private("nobody")) == nil {
 		t.Error("invalid address: got no error, want one")
 	}
@@ -69,13 +62,9 @@ func TestLogging(t *testing.T) {
 	} {
 		want["level"], want["msg"] = "INFO", "email not sent: no mail server is configured"
 		got := map[string]any{}
-		if err := json.Unmarshal([]byte(lines[i]), &got); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(lines[i]), &got))
 		delete(got, "time")
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
+		check.Equal(t, fmt.Sprint(got), fmt.Sprint(want), got)
 	}
 }
 
@@ -110,9 +99,7 @@ func TestServerBecomesAvailable(t *testing.T) {
 	eventually(t, "the first attempt fails", func() bool { return log.count("connection refused") == 1 })
 	server.Start(t)
 	server.Wait(t, ana)
-	if log.count("ERROR") != 0 {
-		t.Errorf("got log %s, want no errors", log)
-	}
+	check.Equal(t, log.count("ERROR"), 0, "log: %s", log)
 }
 
 func TestLastAttemptFails(t *testing.T) {
@@ -124,18 +111,15 @@ func TestLastAttemptFails(t *testing.T) {
 	m.Enqueue(private(ana))
 	eventually(t, "the email fails for good", func() bool { return log.count(`"level":"ERROR"`) == 1 })
 	eventually(t, "nothing is pending", func() bool { return m.Pending() == 0 })
-	if m.Failed.Load() != 1 || m.Sent.Load() != 0 {
-		t.Errorf("got %d failed and %d sent, want 1 and 0", m.Failed.Load(), m.Sent.Load())
-	}
+	check.Equal(t, m.Failed.Load(), 1)
+	check.Equal(t, m.Sent.Load(), 0)
 }
 
 // silent starts a server that accepts connections and never replies.
 func silent(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener.Addr().String()
 }
@@ -195,9 +179,7 @@ func TestQueue(t *testing.T) {
 	server := testkit.StartSMTP(t)
 	m, log := newMailer(t, Config{URL: server.URL})
 	for i := range queueLength {
-		if err := m.Enqueue(private(ana)); err != nil {
-			t.Fatalf("email %d: got %v, want it queued", i, err)
-		}
+		check.OK(t, m.Enqueue(private(ana)), "email %d", i)
 	}
 	if err := m.Enqueue(private(ana)); !errors.Is(err, ErrQueueFull) {
 		t.Errorf("full queue: got %v, want ErrQueueFull", err)
@@ -205,15 +187,11 @@ func TestQueue(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m.Run(ctx) // queued emails are sent although ctx has ended
-	if server.Count(ana) != queueLength {
-		t.Errorf("got %d emails, want %d", server.Count(ana), queueLength)
-	}
+	check.Equal(t, server.Count(ana), queueLength, "emails")
 	if err := m.Enqueue(private(ana)); !errors.Is(err, ErrQueueFull) {
 		t.Errorf("after shutdown: got %v, want ErrQueueFull", err)
 	}
-	if lost := strings.Count(log.String(), "sending an email failed"); lost != 2 {
-		t.Errorf("got %d lost emails in the log, want 2: %s", lost, log)
-	}
+	check.Equal(t, strings.Count(log.String(), "sending an email failed"), 2, "lost emails in the log")
 }
 
 func TestShutdownTimeout(t *testing.T) {
@@ -228,7 +206,5 @@ func TestShutdownTimeout(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); m.Run(ctx) }()
 	wait.Receive(t, "Run returns", ended)
-	if log.count(`"level":"ERROR"`) != emails {
-		t.Errorf("got log %s, want %d errors", log, emails)
-	}
+	check.Equal(t, log.count(`"level":"ERROR"`), emails, "log: %s", log)
 }

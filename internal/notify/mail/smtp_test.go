@@ -15,6 +15,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -49,13 +50,11 @@ func TestEmailsArrive(t *testing.T) {
 				t.Fatal(err, errors.Unwrap(err))
 			}
 			header, bodies := parts(t, server.Wait(t, ana))
-			if bodies["text/plain"] != msg.Text || bodies["text/html"] != msg.HTML {
-				t.Errorf("got bodies %q, want those of the message", bodies)
-			}
+			check.Equal(t, bodies["text/plain"], msg.Text, "%q", bodies)
+			check.Equal(t, bodies["text/html"], msg.HTML, "%q", bodies)
 			subject, err := new(mime.WordDecoder).DecodeHeader(header.Get("Subject"))
-			if err != nil || subject != msg.Subject {
-				t.Errorf("got subject %q, %v, want %q", subject, err, msg.Subject)
-			}
+			check.OK(t, err)
+			check.Equal(t, subject, msg.Subject)
 			if sender, err := header.AddressList("From"); err != nil || *sender[0] != (netmail.Address{Name: "palmarès", Address: "mail@palmares.example"}) {
 				t.Errorf("got sender %v, %v, want %s", sender, err, from)
 			}
@@ -71,9 +70,8 @@ func TestEmailsArrive(t *testing.T) {
 			if header.Get("Auto-Submitted") != "auto-generated" || header.Get("User-Agent") != "" || header.Get("X-Mailer") != "" {
 				t.Errorf("got header %v, want Auto-Submitted and no name of a program", header)
 			}
-			if log.String() != "" || server.Count(ana) != 1 {
-				t.Errorf("got %d emails and log %s, want 1 and no log", server.Count(ana), log)
-			}
+			check.Equal(t, log.String(), "")
+			check.Equal(t, server.Count(ana), 1)
 		})
 	}
 }
@@ -92,9 +90,7 @@ func TestNonASCIIAddresses(t *testing.T) {
 		m, _ := newMailer(t, Config{URL: test.server.URL})
 		err := m.Send(t.Context(), private(test.to))
 		if test.as == "" {
-			if problem.Of(err).Code != problem.BadInput {
-				t.Errorf("%s: got %v, want BadInput", test.to, err)
-			}
+			check.Equal(t, problem.Of(err).Code, problem.BadInput, "%s: %v", test.to, err)
 			continue
 		}
 		if err != nil {
@@ -164,9 +160,7 @@ func TestRejections(t *testing.T) {
 func scripted(t *testing.T) (address string, received func() string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	log := &logged{}
 	go func() {
@@ -244,9 +238,7 @@ func TestCheckURL(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %s", address, s, err, want)
 		}
 	}
-	if err := CheckURL(""); err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, CheckURL(""), nil)
 	for _, address := range []string{
 		"hunter2", "hunter2:25", "http://ana:hunter2@host", "smtp:ana:hunter2@host", "smtp://", "smtp:///hunter2", "smtp://ana:hunter2@", "smtp://ana:hunter2@:25",
 		"smtp://ana:hunter2@host:port", "smtp://ana:hunter2@host:0", "smtp://ana:hunter2@host:65536", "smtp://ana:hunter2@host:-1",
@@ -272,17 +264,13 @@ func TestLoopback(t *testing.T) {
 		"localhost": true, "LOCALHOST": true, "127.0.0.1": true, "127.9.8.7": true, "::1": true, "::ffff:127.0.0.1": true,
 		"localhost.example.com": false, "127.0.0.1.example.com": false, "10.0.0.1": false, "0.0.0.0": false, "::": false, "example.com": false,
 	} {
-		if isLoopback(host) != want {
-			t.Errorf("%s: got %t, want %t", host, !want, want)
-		}
+		check.Equal(t, isLoopback(host), want, "%s: %t", host, !want)
 	}
 }
 
 func TestCheckFrom(t *testing.T) {
 	for _, address := range []string{"ana@example.com", "Ana <ana@example.com>", "\"Ana, of palmarès\" <ana@example.com>", "Été <ana@xn--bcher-kva.example>"} {
-		if err := CheckFrom(address); err != nil {
-			t.Errorf("%s: %v", address, err)
-		}
+		check.Equal(t, CheckFrom(address), nil, address)
 	}
 	for _, address := range []string{"", "ana", "Ana <ana>", "Ana\r\nBcc: eve@example.com <ana@example.com>", "ana@example.com\r\n", "ana@example.com, eve@example.com", "señora@example.com", "ana@bücher.example", "\"a b\"@example.com"} {
 		if CheckFrom(address) == nil {
@@ -299,8 +287,6 @@ func TestMasked(t *testing.T) {
 		"ana@example.com": "a…@example.com", "a@example.com": "a…@example.com", "éa@example.com": "é…@example.com",
 		"a@b@example.com": "a…@example.com", "@example.com": "…", "ana": "…", "": "…",
 	} {
-		if got := masked(address); got != want {
-			t.Errorf("%q: got %q, want %q", address, got, want)
-		}
+		check.Equal(t, masked(address), want, "%q", address)
 	}
 }

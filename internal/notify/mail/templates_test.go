@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 )
 
 const planURL = "https://palmares.example/account/plan"
@@ -43,9 +44,8 @@ func TestTemplates(t *testing.T) {
 			}
 			html := strings.ReplaceAll(msg.HTML, "&amp;", "&")
 			for _, want := range append(test.contains, "palmares", test.link, test.code) {
-				if !strings.Contains(msg.Text, want) || !strings.Contains(html, want) {
-					t.Errorf("got no %q, want it in both\n%s\n%s", want, msg.Text, html)
-				}
+				check.Contains(t, msg.Text, want)
+				check.Contains(t, html, want)
 			}
 			if test.link != "" && (!strings.Contains(html, `href="`+test.link+`"`) || !strings.Contains(html, ">"+test.link+"</a>")) {
 				t.Errorf("got no link, want a button and its URL:\n%s", html)
@@ -72,9 +72,8 @@ func TestTemplatesInFrench(t *testing.T) {
 		{QueryBroken(lang.French, ana, "palmares", "best-tools", "x", planURL), "Votre requête enregistrée best-tools n’est plus valide", "410"},
 		{WebhookDisabled(lang.French, ana, "palmares", "https://hooks.example", "x", planURL), "Un endpoint de webhook palmares a été désactivé", "https://hooks.example"},
 	} {
-		if test.msg.Subject != test.subject || !strings.Contains(test.msg.HTML, `<html lang="fr">`) {
-			t.Errorf("got subject %q, want %q in a French email", test.msg.Subject, test.subject)
-		}
+		check.Equal(t, test.msg.Subject, test.subject)
+		check.Contains(t, test.msg.HTML, `<html lang="fr">`)
 		for _, body := range []string{test.msg.Text, test.msg.HTML} {
 			if !strings.Contains(body, "Bonjour,") || !strings.Contains(body, test.wants) || strings.Contains(body, "Hello") {
 				t.Errorf("got\n%s\nwant French with %q", body, test.wants)
@@ -91,9 +90,7 @@ func TestTemplatesEscape(t *testing.T) {
 		SignIn(lang.English, ana, evil, "javascript:alert(1)", evil), ConfirmEmail(lang.English, ana, evil, evil, evil), EmailChanged(lang.English, ana, evil, "a@"+evil),
 		AccountDeleted(lang.English, ana, evil), WebhookDisabled(lang.English, ana, evil, evil, evil, evil), PaymentFailed(lang.English, ana, evil, evil, time.Now()), ProEnded(lang.English, ana, evil, "javascript:alert(1)"),
 	} {
-		if found := tags.FindString(msg.HTML); found != "" {
-			t.Errorf("got %s, want it escaped:\n%s", found, msg.HTML)
-		}
+		check.Equal(t, tags.FindString(msg.HTML), "")
 		if strings.ContainsAny(msg.Subject, "\r\n") {
 			t.Errorf("got subject %q, want one line", msg.Subject)
 		}

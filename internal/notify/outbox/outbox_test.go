@@ -12,6 +12,7 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/notify/mail"
 )
@@ -30,7 +31,7 @@ func newServer(t *testing.T, s *store.Store, url string) *server {
 	started := &server{log: &testkit.Log{}}
 	log := slog.New(slog.NewTextHandler(started.log, nil))
 	mailer, err := mail.New(mail.Config{URL: url, From: "palmares@palmares.example", Log: log})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	started.Outbox = New(s, mailer, log)
 	started.now = func() time.Time { return time.Now().Add(started.later) }
 	return started
@@ -40,12 +41,12 @@ func newServer(t *testing.T, s *store.Store, url string) *server {
 func (s *server) sendAfter(t *testing.T, wait time.Duration) {
 	t.Helper()
 	s.later += wait
-	testkit.Check(t, s.Send(t.Context()))
+	check.OK(t, s.Send(t.Context()))
 }
 
 func add(t *testing.T, s *store.Store, about, subject string) {
 	t.Helper()
-	testkit.Check(t, s.Update(t.Context(), func(tx *ent.Tx) error {
+	check.OK(t, s.Update(t.Context(), func(tx *ent.Tx) error {
 		return Add(t.Context(), tx, about, mail.Message{To: ana, Subject: subject, Text: "text", HTML: "<p>text"})
 	}))
 }
@@ -62,21 +63,19 @@ func TestNoticesAreSentOnce(t *testing.T) {
 		add(t, s, "endpoint 1", "Withdrawn")
 		failed := errors.New("failed")
 		if err := s.Update(t.Context(), func(tx *ent.Tx) error {
-			testkit.Check(t, Add(t.Context(), tx, "", mail.Message{To: ana, Subject: "Rolled back"}))
+			check.OK(t, Add(t.Context(), tx, "", mail.Message{To: ana, Subject: "Rolled back"}))
 			return failed
 		}); !errors.Is(err, failed) {
 			t.Errorf("got %v, want the error", err)
 		}
-		testkit.Check(t, s.Update(t.Context(), func(tx *ent.Tx) error { return Withdraw(t.Context(), tx, "endpoint 1") }))
+		check.OK(t, s.Update(t.Context(), func(tx *ent.Tx) error { return Withdraw(t.Context(), tx, "endpoint 1") }))
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() { newServer(t, s, box.URL).sendAfter(t, time.Second) })
 		}
 		all.Wait()
 		for range notices {
-			if email := box.Wait(t, ana); !strings.Contains(email, "Subject: Hello") {
-				t.Errorf("got %s, want a notice that was committed", email)
-			}
+			check.Contains(t, box.Wait(t, ana), "Subject: Hello", "want a notice that was committed")
 		}
 		newServer(t, s, box.URL).sendAfter(t, 2*lifetime)
 		if left := s.Read.Notice.Query().CountX(t.Context()); box.Count(ana) != notices || left != 0 {
@@ -109,13 +108,9 @@ func TestNoticesAreRetried(t *testing.T) {
 		s.Write.Notice.Update().AddAttempts(1).SetNextAt(time.Now().Add(first.later + lease)).ExecX(t.Context())
 		next := newServer(t, s, box.URL)
 		next.sendAfter(t, first.later+time.Second)
-		if box.Count(ana) != 0 {
-			t.Error("got an email that another server is sending, want none")
-		}
+		check.Equal(t, box.Count(ana), 0, "email that another server is sending")
 		next.sendAfter(t, lease)
-		if email := box.Wait(t, ana); !strings.Contains(email, id) {
-			t.Errorf("got %s, want Message-ID %s", email, id)
-		}
+		check.Contains(t, box.Wait(t, ana), id)
 	})
 }
 
@@ -139,8 +134,6 @@ func TestNoticesAreDropped(t *testing.T) {
 		if left := s.Read.Notice.Query().CountX(t.Context()); left != 0 || strings.Count(log, "level=ERROR") != 1 || strings.Contains(log, ana) || server.mail.Failed.Load() != 1 {
 			t.Errorf("%d: got %d notices left, and log %s, want none, one error and no address", code, left, log)
 		}
-		if attempts != want {
-			t.Errorf("%d: got %d attempts, want %d", code, attempts, want)
-		}
+		check.Equal(t, attempts, want, "%d: attempts", code)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 // addBatchReceiver starts a receiver and adds an endpoint that gets batches.
@@ -48,19 +49,13 @@ type sentEvent struct {
 func (one *received) events(t *testing.T) []sentEvent {
 	t.Helper()
 	var body sentEvent
-	if err := json.Unmarshal(one.body, &body); err != nil {
-		t.Fatal(err)
-	}
-	if body.ID != one.header.Get("webhook-id") {
-		t.Errorf("got webhook-id %s, want %s", one.header.Get("webhook-id"), body.ID)
-	}
+	check.OK(t, json.Unmarshal(one.body, &body))
+	check.Equal(t, body.ID, one.header.Get("webhook-id"), "webhook-id")
 	if body.Type != journal.EventsBatch {
 		return []sentEvent{body}
 	}
 	for _, event := range body.Data.Events {
-		if event.Release != body.Release {
-			t.Errorf("%s: got an event of release %d, want %d", body.ID, event.Release, body.Release)
-		}
+		check.Equal(t, event.Release, body.Release, "%s: event of release", body.ID)
 	}
 	return body.Data.Events
 }
@@ -103,17 +98,11 @@ func TestBatches(t *testing.T) {
 		}
 		expectBatches(t, r, ids(first, 100), ids(first+100, 100), ids(first+200, 51), ids(second, 100), ids(third, 100), ids(third+100, 1), ids(last, 1))
 		expectBatches(t, filtered, ids(first, 100), ids(first+100, 100), ids(first+200, 50), ids(second, 99), ids(third, 100))
-		if want := slices.Concat(ids(first, 251), ids(second, 100), ids(third, 101), ids(last, 1)); !slices.Equal(single.ids(), want) {
-			t.Errorf("got %d single events, want %d in order", len(single.ids()), len(want))
-		}
+		check.Slices(t, single.ids(), slices.Concat(ids(first, 251), ids(second, 100), ids(third, 101), ids(last, 1)))
 		hook, err := standardwebhooks.NewWebhook(e.Secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, one := range r.all() {
-			if err := hook.Verify(one.body, one.header); err != nil {
-				t.Error(err)
-			}
+			check.Equal(t, hook.Verify(one.body, one.header), nil)
 		}
 		attempts := s.attempts(e)
 		if len(attempts) != 7 || attempts[6].Type != journal.EventsBatch || len(attempts[6].Events) != 100 || MessageID(attempts[6]) != r.ids()[0] {
@@ -140,9 +129,7 @@ func TestBatchBytes(t *testing.T) {
 		}
 		first := s.publish(entries...)
 		s.sendAll(e)
-		if got := slices.Concat(r.batches(t)...); !slices.Equal(got, ids(first, 61)) {
-			t.Errorf("got %v, want %v", got, ids(first, 61))
-		}
+		check.Slices(t, slices.Concat(r.batches(t)...), ids(first, 61))
 		all := r.all()
 		for i, one := range all {
 			if len(one.body) > 262_144 || i < len(all)-1 && len(one.body) < 262_144-maxBody-batchEnvelope {
@@ -198,9 +185,7 @@ func TestBatchRetry(t *testing.T) {
 				t.Errorf("retry %d: got another body, want the same", i)
 			}
 		}
-		if len(s.deliveries(e)) != 0 {
-			t.Errorf("got %d retries, want none", len(s.deliveries(e)))
-		}
+		check.Equal(t, len(s.deliveries(e)), 0, "retries")
 
 		r.reset()
 		r.respondStatus(500)
@@ -284,16 +269,12 @@ func TestReplayBatches(t *testing.T) {
 		replay := func(id string) {
 			t.Helper()
 			r.reset()
-			if err := s.Replay(t.Context(), e, id); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Replay(t.Context(), e, id))
 			s.sendDue(e)
 		}
 		replay(sent)
 		expectBatches(t, r, ids(first, 4))
-		if got := r.ids()[0]; got != sent {
-			t.Errorf("got %s, want %s", got, sent)
-		}
+		check.Equal(t, r.ids()[0], sent)
 		replay(ids(first+1, 1)[0])
 		expectBatches(t, r, ids(first+1, 1))
 		r.respondStatus(500)
@@ -302,9 +283,7 @@ func TestReplayBatches(t *testing.T) {
 		r.respondStatus(200)
 		replay(ids(second+2, 1)[0]) // which waits to be sent again
 		expectBatches(t, r, ids(second, 4))
-		if len(s.deliveries(e)) != 0 {
-			t.Errorf("got %d deliveries, want none", len(s.deliveries(e)))
-		}
+		check.Equal(t, len(s.deliveries(e)), 0, "deliveries")
 		_, other := s.addBatchReceiver()
 		for id, endpoint := range map[string]*ent.Endpoint{"batch_": e, "batch_x_y": e, sent + "0": e, "batch_1_0123456789abcdef": e, sent: other} {
 			if err := s.Replay(t.Context(), endpoint, id); err == nil || problem.Of(err).Code == problem.Internal {
@@ -324,24 +303,18 @@ func TestSetBatches(t *testing.T) {
 		first := s.publishTools(2)
 		s.sendDue(e)
 		change := func(batches bool) {
-			if err := s.SetBatches(t.Context(), e, batches); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.SetBatches(t.Context(), e, batches))
 			r.reset()
 			s.clock.advance(6 * time.Minute)
 		}
 		change(false)
 		s.sendDue(e) // catalog.published waits again
-		if got := r.ids(); !slices.Equal(got, ids(first, 2)) {
-			t.Errorf("got %v, want %v", got, ids(first, 2))
-		}
+		check.Slices(t, r.ids(), ids(first, 2))
 		change(true)
 		r.respondStatus(200)
 		s.sendDue(e)
 		s.sendDue(e)
 		expectBatches(t, r, ids(first, 1), ids(first+1, 1), ids(first+2, 1))
-		if len(s.deliveries(e)) != 0 {
-			t.Errorf("got %d deliveries, want none", len(s.deliveries(e)))
-		}
+		check.Equal(t, len(s.deliveries(e)), 0, "deliveries")
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/cache"
+	"palmares/internal/dev/check"
 	"palmares/internal/transport/graphql"
 )
 
@@ -55,12 +56,8 @@ func TestLongBody(t *testing.T) {
 		if len(one.body) > maxBody {
 			t.Errorf("got %d bytes, want at most %d", len(one.body), maxBody)
 		}
-		if err := json.Unmarshal(one.body, &body); err != nil {
-			t.Fatal(err)
-		}
-		if body.Data.TooLong != (i == 0) {
-			t.Errorf("event %d: got %.100s, want too_long only for the first", i, one.body)
-		}
+		check.OK(t, json.Unmarshal(one.body, &body))
+		check.Equal(t, body.Data.TooLong, (i == 0), "event %d: %.100s", i, one.body)
 		if !body.Data.TooLong {
 			continue
 		}
@@ -92,24 +89,14 @@ func fitsSchema(t *testing.T, event string, body []byte) {
 	response := httptest.NewRecorder()
 	journal.SchemaHandler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, journal.SchemasPath+event+".json", nil))
 	published, err := jsonschema.UnmarshalJSON(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("schema.json", published); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, compiler.AddResource("schema.json", published))
 	schema, err := compiler.Compile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	sent, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := schema.Validate(sent); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, err)
+	check.Equal(t, schema.Validate(sent), nil)
 }
 
 // A round holds in memory only the events that it is about to send. This test
@@ -137,9 +124,7 @@ func TestMemoryOfRound(t *testing.T) {
 		for _, what := range []string{"new", "retries"} {
 			most.Store(0)
 			r.reset()
-			if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(0).Exec(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(0).Exec(t.Context()))
 			s.sendDue(e)
 			if len(r.all()) != events { // catalog.published waits
 				t.Fatalf("got %d events, want %d", len(r.all()), events)

@@ -24,6 +24,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -31,9 +32,7 @@ import (
 func importFeed(t *testing.T, s *store.Store, opts synth.Options) {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := synth.Write(t.Context(), &buf, opts); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, synth.Write(t.Context(), &buf, opts))
 	if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(buf.Bytes())), publish.Options{Force: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +44,7 @@ func TestDeliveries(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1})
 		before, err := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		r := newReceiver(t)
 		e := s.add(NewEndpoint{URL: r.URL + "/hook?for=me"})
 		started := time.Now()
@@ -59,16 +56,10 @@ func TestDeliveries(t *testing.T) {
 		}
 		got := r.wait(t, len(events))
 		hook, err := standardwebhooks.NewWebhook(e.Secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for i, one := range got {
-			if err := hook.Verify(one.body, one.header); err != nil {
-				t.Error(err)
-			}
-			if id := one.header.Get("webhook-id"); id != events[i].ID() {
-				t.Errorf("event %d: got %s, want %s", i, id, events[i].ID())
-			}
+			check.Equal(t, hook.Verify(one.body, one.header), nil)
+			check.Equal(t, one.header.Get("webhook-id"), events[i].ID(), "event %d", i)
 			if !bytes.Equal(one.body, events[i].JSON()) || one.header.Get("Content-Type") != "application/json" {
 				t.Errorf("got %s %s, want %s", one.header.Get("Content-Type"), one.body, events[i].JSON())
 			}
@@ -82,12 +73,8 @@ func TestDeliveries(t *testing.T) {
 		r.wait(t, len(events)+1)
 		eventually(t, "the attempts are recorded", func() bool { return len(s.attempts(e)) == len(events)+1 })
 		eventually(t, "no retry is pending", func() bool { return len(s.deliveries(e)) == 0 })
-		if len(r.all()) != len(events)+1 {
-			t.Errorf("got %d events, want %d", len(r.all()), len(events)+1)
-		}
-		if s.logs.String() != "" {
-			t.Errorf("got log %s, want none", s.logs)
-		}
+		check.Equal(t, len(r.all()), len(events)+1, "events")
+		check.Equal(t, s.logs.String(), "", "log")
 	})
 }
 
@@ -220,17 +207,13 @@ func TestFilter(t *testing.T) {
 		s.publish(toolCreated("code", "code"), toolCreated("voix", "voix"), silent,
 			duel("code-voix", "code", "voix"), duel("voix-chat", "voix", "chat"), toolCreated("hidden.", "hidden"))
 		list, err := s.List(t.Context(), s.owner)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for i, e := range list {
 			s.sendDue(e)
 			var got []string
 			for _, one := range receivers[i].all() {
 				var body struct{ Slug, Type string }
-				if err := json.Unmarshal(one.body, &body); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, json.Unmarshal(one.body, &body))
 				if body.Slug == "" {
 					body.Slug = "release"
 				}
@@ -257,15 +240,11 @@ func TestRestoredBackup(t *testing.T) {
 		newest := s.publishTools(3) + 3
 		eventually(t, "the endpoint is at the end of the journal", func() bool { return s.find(e.ID).Position == newest })
 		r.reset()
-		if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetPosition(newest + 1_000).Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Store.Write.Endpoint.UpdateOneID(e.ID).SetPosition(newest+1_000).Exec(t.Context()))
 		eventually(t, "the endpoint moves back to the end", func() bool { return s.find(e.ID).Position == newest })
 		first := s.publishTools(2)
 		r.wait(t, 3)
-		if !slices.Equal(r.ids(), ids(first, 3)) {
-			t.Errorf("got %v, want %v", r.ids(), ids(first, 3))
-		}
+		check.Slices(t, r.ids(), ids(first, 3))
 	})
 }
 
@@ -298,9 +277,7 @@ func TestStopWhileSending(t *testing.T) {
 		r.wait(t, 4+maxPending)
 		eventually(t, "five responses have arrived", func() bool { return responses.n.Load() == 5 })
 		stop()
-		if got := s.attempts(e); len(got) != 5 {
-			t.Errorf("got %d attempts, want 5", len(got))
-		}
+		check.Equal(t, len(s.attempts(e)), 5, "attempts")
 		if at := s.find(e.ID); at.Position != first+4 || at.Failures != 0 || len(s.deliveries(e)) != 0 {
 			t.Errorf("got position %d and %d failures, want %d and 0", at.Position, at.Failures, first+4)
 		}
@@ -310,9 +287,7 @@ func TestStopWhileSending(t *testing.T) {
 		again.timing = testTiming
 		background(t, again.Run)
 		r.wait(t, 35)
-		if !slices.Equal(r.ids(), ids(first+5, 35)) {
-			t.Errorf("got %v, want %v", r.ids(), ids(first+5, 35))
-		}
+		check.Slices(t, r.ids(), ids(first+5, 35))
 	})
 }
 
@@ -373,23 +348,13 @@ func TestActivationWhileSkipping(t *testing.T) {
 			},
 		} {
 			r, e := s.addReceiver()
-			if err := change.deactivate(e.ID); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, change.deactivate(e.ID))
 			seen := s.find(e.ID) // what the round read
-			if err := s.skip(t.Context(), seen); err != nil {
-				t.Fatal(err)
-			}
-			if err := change.activate(e.ID); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.skip(t.Context(), seen))
+			check.OK(t, change.activate(e.ID))
 			first := s.publishTools(3)
-			if err := s.Replay(t.Context(), s.find(e.ID), ids(first+1, 1)[0]); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.skip(t.Context(), seen); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Replay(t.Context(), s.find(e.ID), ids(first+1, 1)[0]))
+			check.OK(t, s.skip(t.Context(), seen))
 			s.sendDue(e)
 			if got := r.ids(); !slices.Equal(slices.Sorted(slices.Values(got)), ids(first, 4)) {
 				t.Errorf("after %s: got %v, want %v", what, got, ids(first, 4))
@@ -407,9 +372,7 @@ func TestDeletedWhileRead(t *testing.T) {
 		s.Store.Read.Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
 				deleting.Do(func() {
-					if err := auth.NewAccounts(s.Store).Delete(ctx, s.owner); err != nil {
-						t.Error(err)
-					}
+					check.Equal(t, auth.NewAccounts(s.Store).Delete(ctx, s.owner), nil)
 				})
 				return next.Query(ctx, q)
 			})

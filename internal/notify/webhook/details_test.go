@@ -9,30 +9,25 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 func (s *fixture) details(e *ent.Endpoint, a *ent.Attempt) *Details {
 	s.t.Helper()
 	d, err := s.Details(s.t.Context(), e, a.ID)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return d
 }
 
 // checkDetails compares the details of an attempt with what the receiver got.
 func checkDetails(t *testing.T, d *Details, got *received) {
 	t.Helper()
-	if string(d.Payload) != string(got.body) {
-		t.Errorf("got payload %s, want %s", d.Payload, got.body)
-	}
+	check.Equal(t, string(d.Payload), string(got.body), "payload")
 	shown := map[string]bool{http.CanonicalHeaderKey(d.SignatureHeader): true}
 	for _, h := range d.Headers {
 		shown[http.CanonicalHeaderKey(h.Name)] = true
 		sent := got.header.Get(h.Name)
-		if h.Value != sent {
-			t.Errorf("header %s: got %q, want %q", h.Name, h.Value, sent)
-		}
+		check.Equal(t, h.Value, sent, "header %s", h.Name)
 	}
 	for name := range got.header {
 		if !shown[name] {

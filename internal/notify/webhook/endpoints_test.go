@@ -17,6 +17,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -70,9 +71,8 @@ func TestCheckEndpoint(t *testing.T) {
 		}
 	}
 	e := s.add(NewEndpoint{URL: "https://hooks.example", Types: []string{"tool.updated", "tool.created", "tool.updated"}, Filter: Filter{Categories: []string{"voix", "code"}}})
-	if !slices.Equal(e.Types, []string{"tool.created", "tool.updated"}) || !slices.Equal(e.Categories, []string{"code", "voix"}) {
-		t.Errorf("got %v, want sorted types and categories", e)
-	}
+	check.Slices(t, e.Types, []string{"tool.created", "tool.updated"}, e)
+	check.Slices(t, e.Categories, []string{"code", "voix"}, e)
 	catalog := feedtest.Catalog("2026-11-01", feedtest.Tool("plume"), feedtest.Tool("voix-claire"))
 	if _, err := publish.Import(t.Context(), s.Store, feed.NewLines(bytes.NewReader(catalog)), publish.Options{}); err != nil {
 		t.Fatal(err)
@@ -89,9 +89,7 @@ func TestCheckEndpoint(t *testing.T) {
 		t.Errorf("got %+v, want one category and two tools", got)
 	}
 	free, err := auth.NewAccounts(s.Store).Create(t.Context(), "free@example.com", auth.Developer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := s.Add(t.Context(), free, NewEndpoint{URL: "https://hooks.example"}); problem.Of(err).Code != problem.Forbidden {
 		t.Errorf("without Pro: got %v, want Forbidden", err)
 	}
@@ -110,12 +108,8 @@ func TestPlanEnds(t *testing.T) {
 		r.respondStatus(500)
 		s.publishTools(29)
 		s.sendDue(e)
-		if len(s.deliveries(e)) != 30 {
-			t.Fatalf("got %d retries, want 30", len(s.deliveries(e)))
-		}
-		if err := accounts.SetPlan(t.Context(), s.owner, auth.Developer); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, len(s.deliveries(e)), 30, "retries")
+		check.OK(t, accounts.SetPlan(t.Context(), s.owner, auth.Developer))
 		r.reset()
 		r.respondStatus(200)
 		stop := background(t, s.Run)
@@ -129,9 +123,7 @@ func TestPlanEnds(t *testing.T) {
 			t.Errorf("got %d events and %d attempts, want 0 and 29", len(r.all()), len(got))
 		}
 		s.clock.advance(40 * 24 * time.Hour)
-		if err := accounts.SetPlan(t.Context(), s.owner, auth.Pro); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, accounts.SetPlan(t.Context(), s.owner, auth.Pro))
 		// Earlier failures do not count.
 		r.respondStatus(500)
 		first := s.publishTools(2)
@@ -143,9 +135,7 @@ func TestPlanEnds(t *testing.T) {
 		r.reset()
 		s.clock.advance(6 * time.Second)
 		s.sendDue(e)
-		if !slices.Equal(r.ids(), ids(first, 3)) {
-			t.Errorf("got %v, want %v", r.ids(), ids(first, 3))
-		}
+		check.Slices(t, r.ids(), ids(first, 3))
 	})
 }
 
@@ -157,30 +147,21 @@ func TestPause(t *testing.T) {
 		r.respondStatus(500)
 		s.publishTools(2)
 		s.sendDue(e)
-		if err := s.Pause(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Pause(t.Context(), e))
 		e = s.find(e.ID)
 		for name, err := range map[string]error{"replay": s.Replay(t.Context(), e, "evt_1"), "replay since": s.ReplaySince(t.Context(), e, time.Time{})} {
-			if problem.Of(err).Code != problem.BadInput {
-				t.Errorf("%s: got %v, want BadInput", name, err)
-			}
+			check.Equal(t, problem.Of(err).Code, problem.BadInput, "%s: %v", name, err)
 		}
 		s.publishTools(2)
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
-		if len(r.all()) != 2 || len(s.deliveries(e)) != 0 {
-			t.Errorf("got %d events and %d retries, want 2 and 0", len(r.all()), len(s.deliveries(e)))
-		}
-		if err := s.Resume(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		check.Equal(t, len(r.all()), 2)
+		check.Equal(t, len(s.deliveries(e)), 0)
+		check.OK(t, s.Resume(t.Context(), e))
 		r.reset()
 		first := s.publishTools(0)
 		s.sendDue(e)
-		if !slices.Equal(r.ids(), ids(first, 1)) {
-			t.Errorf("got %v, want %v", r.ids(), ids(first, 1))
-		}
+		check.Slices(t, r.ids(), ids(first, 1))
 	})
 }
 
@@ -203,14 +184,10 @@ func TestStopEndpointWhileSending(t *testing.T) {
 			s.publishTools(2)
 			whileSending(t, s, r, e.ID, func() {
 				r.respondStatus(410) // to the other events
-				if err := stop.do(e.ID); err != nil {
-					t.Errorf("%s: %v", stop.what, err)
-				}
+				check.Equal(t, stop.do(e.ID), nil, stop.what)
 			})
 			s.sendDue(e)
-			if len(s.deliveries(e)) != 0 {
-				t.Errorf("%s: got %d retries, want 0", stop.what, len(s.deliveries(e)))
-			}
+			check.Equal(t, len(s.deliveries(e)), 0, "%s: retries", stop.what)
 			found, err := s.Find(t.Context(), nil, e.ID)
 			switch {
 			case stop.what == "pause" && (err != nil || found.State != endpoint.StatePaused),
@@ -223,12 +200,9 @@ func TestStopEndpointWhileSending(t *testing.T) {
 				t.Errorf("%s: got attempts, want none", stop.what)
 			}
 		}
-		if s.Store.Read.Endpoint.Query().CountX(t.Context()) != 0 || s.Store.Read.Attempt.Query().CountX(t.Context()) != 0 {
-			t.Error("got endpoints or attempts of the deleted account, want none")
-		}
-		if len(s.notices()) != 0 {
-			t.Error("got an email about an endpoint that its owner stopped, want none")
-		}
+		check.Equal(t, s.Store.Read.Endpoint.Query().CountX(t.Context()), 0)
+		check.Equal(t, s.Store.Read.Attempt.Query().CountX(t.Context()), 0)
+		check.Equal(t, len(s.notices()), 0, "email about an endpoint that its owner stopped")
 	})
 }
 
@@ -244,9 +218,7 @@ func TestPauseDuringRounds(t *testing.T) {
 		defer done.Store(true)
 		for range 10 {
 			s.publishTools(19)
-			if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {
-				t.Error(err)
-			}
+			check.Equal(t, s.ReplaySince(t.Context(), e, time.Time{}), nil)
 			if _, err := s.round(t.Context(), always, e.ID); err != nil {
 				t.Errorf("round: %v", err)
 			}
@@ -254,12 +226,8 @@ func TestPauseDuringRounds(t *testing.T) {
 	})
 	all.Go(func() {
 		for !done.Load() {
-			if err := s.Pause(t.Context(), e); err != nil {
-				t.Errorf("pause: %v", err)
-			}
-			if err := s.Resume(t.Context(), e); err != nil {
-				t.Errorf("resume: %v", err)
-			}
+			check.Equal(t, s.Pause(t.Context(), e), nil, "pause")
+			check.Equal(t, s.Resume(t.Context(), e), nil, "resume")
 			time.Sleep(time.Millisecond)
 		}
 	})
@@ -326,13 +294,10 @@ func TestReplay(t *testing.T) {
 			"none":      {func() error { return s.ReplaySince(t.Context(), e, time.Now().Add(time.Hour)) }, nil},
 		} {
 			r.reset()
-			if err := replay.do(); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, replay.do())
 			s.sendDue(e)
-			if !slices.Equal(r.ids(), replay.want) || len(s.deliveries(e)) != 0 {
-				t.Errorf("%s: got %v, want %v", what, r.ids(), replay.want)
-			}
+			check.Slices(t, r.ids(), replay.want, what)
+			check.Equal(t, len(s.deliveries(e)), 0, what)
 		}
 	})
 }
@@ -348,22 +313,14 @@ func TestReplayOfRetry(t *testing.T) {
 		s.sendDue(e)
 		r.respondStatus(200)
 		r.reset()
-		if err := s.Replay(t.Context(), e, ids(first+2, 1)[0]); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Replay(t.Context(), e, ids(first+2, 1)[0]))
 		s.sendDue(e)
-		if !slices.Equal(r.ids(), ids(first+2, 1)) {
-			t.Errorf("got %v, want %v", r.ids(), ids(first+2, 1))
-		}
+		check.Slices(t, r.ids(), ids(first+2, 1))
 		r.reset()
-		if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.ReplaySince(t.Context(), e, time.Time{}))
 		// A round that ends at the same time plans a retry.
 		err := s.Store.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(first + 3).SetAttempts(1).SetNextAt(s.clock.now().UTC()).Exec(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		s.sendDue(e)
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
@@ -385,9 +342,7 @@ func whileSending(t *testing.T, s *fixture, r *receiver, id int, do func()) {
 	<-arrived
 	do()
 	close(proceed)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, <-done, nil)
 }
 
 func TestReplayWhileSending(t *testing.T) {
@@ -397,15 +352,11 @@ func TestReplayWhileSending(t *testing.T) {
 		r, e := s.addReceiver()
 		first := s.publishTools(2)
 		replayAll := func() {
-			if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {
-				t.Error(err)
-			}
+			check.Equal(t, s.ReplaySince(t.Context(), e, time.Time{}), nil)
 		}
 		replayFirst := func() {
 			s.clock.advance(time.Millisecond)
-			if err := s.Replay(t.Context(), e, ids(first, 1)[0]); err != nil {
-				t.Error(err)
-			}
+			check.Equal(t, s.Replay(t.Context(), e, ids(first, 1)[0]), nil)
 		}
 		// The events are already being sent.
 		whileSending(t, s, r, e.ID, replayAll)
@@ -430,8 +381,6 @@ func TestReplayWhileSending(t *testing.T) {
 		whileSending(t, s, r, e.ID, replayFirst)
 		s.sendDue(e)
 		s.sendDue(e)
-		if got := r.ids(); !slices.Equal(got, append(ids(first, 1), ids(first, 1)...)) {
-			t.Errorf("got %v, want %s twice", got, ids(first, 1)[0])
-		}
+		check.Slices(t, r.ids(), append(ids(first, 1), ids(first, 1)...))
 	})
 }

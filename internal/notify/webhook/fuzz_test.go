@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"palmares/internal/dev/check"
 )
 
 // FuzzRetryAfter checks that a receiver can postpone its events for at most a day, and that
@@ -20,9 +22,7 @@ func FuzzRetryAfter(f *testing.F) {
 			t.Errorf("%q: got %s, want at most %s", value, got, maxWait)
 		}
 		want := time.Duration(seconds) * time.Second
-		if got := wait(strconv.Itoa(int(seconds))); got != want {
-			t.Errorf("%d: got %s, want %s", seconds, got, want)
-		}
+		check.Equal(t, wait(strconv.Itoa(int(seconds))), want, "%d", seconds)
 		if date := now.Add(want).Format(http.TimeFormat); wait(date) != want {
 			t.Errorf("%s: got %s, want %s", date, wait(date), want)
 		}

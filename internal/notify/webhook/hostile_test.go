@@ -24,6 +24,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/attempt"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -174,9 +175,7 @@ func bomb() string {
 func startHostile(t *testing.T, config *tls.Config, serve func(net.Conn)) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	address = listener.Addr().String()
 	var mu sync.Mutex
 	var open []net.Conn
@@ -293,9 +292,7 @@ func TestHostileReceivers(t *testing.T) {
 		if got, limit := m.read.Load(), cmp.Or(test.maxRead, usualMaxRead); got > limit {
 			t.Errorf("%s: got %d bytes read, want at most %d", name, got, limit)
 		}
-		if got := m.dials.Load(); got != 1 {
-			t.Errorf("%s: got %d connections, want 1", name, got)
-		}
+		check.Equal(t, m.dials.Load(), 1, "%s: connections", name)
 	}
 }
 
@@ -503,9 +500,7 @@ func TestHostileReceiversDelayNoOthers(t *testing.T) {
 	}
 	eventually(t, "every endpoint has a recorded attempt", func() bool {
 		tried, err := s.Store.Read.Attempt.Query().GroupBy(attempt.FieldEndpointID).Ints(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return len(tried) == len(hostiles)+1
 	})
 }

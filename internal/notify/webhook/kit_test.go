@@ -19,6 +19,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -64,9 +65,7 @@ const ownerEmail = "pro@example.com"
 func newFixture(t *testing.T, s *store.Store) *fixture {
 	t.Helper()
 	owner, err := auth.NewAccounts(s).Create(t.Context(), ownerEmail, auth.Pro)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	logs := &testkit.Log{}
 	w := New(Config{
 		PublicURL: "http://palmares.example", ServiceName: "palmares", Store: s, Loopback: true,
@@ -105,9 +104,7 @@ func (s *fixture) notices() []*ent.Notice {
 func (s *fixture) add(spec NewEndpoint) *ent.Endpoint {
 	s.t.Helper()
 	added, err := s.Add(s.t.Context(), s.owner, spec)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return s.find(added.ID)
 }
 
@@ -122,9 +119,7 @@ func (s *fixture) addReceiver() (*receiver, *ent.Endpoint) {
 func (s *fixture) find(id int) *ent.Endpoint {
 	s.t.Helper()
 	e, err := s.Find(s.t.Context(), nil, id)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return e
 }
 
@@ -143,18 +138,14 @@ func always() bool { return true }
 func (s *fixture) deliveries(e *ent.Endpoint) []*ent.Delivery {
 	s.t.Helper()
 	rows, err := s.Store.Read.Delivery.Query().Where(delivery.EndpointID(e.ID)).Order(delivery.ByEvent()).All(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return rows
 }
 
 func (s *fixture) attempts(e *ent.Endpoint) []*ent.Attempt {
 	s.t.Helper()
 	all, _, err := s.Attempts(s.t.Context(), e, AttemptsQuery{Limit: 10_000})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return all
 }
 
@@ -194,9 +185,7 @@ func (s *fixture) publish(entries ...journal.Entry) (first int) {
 	t := s.t
 	t.Helper()
 	newest, err := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	err = s.Store.Exclusive(t.Context(), func(tx *ent.Tx) error {
 		last, err := store.NewestRelease(t.Context(), tx.Release)
 		if err != nil {
@@ -219,13 +208,9 @@ func (s *fixture) publish(entries ...journal.Entry) (first int) {
 		}
 		return out.Flush(t.Context())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	first, err = s.Store.Read.JournalEntry.Query().Where(journalentry.IDGT(newest)).Order(journalentry.ByID()).FirstID(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return first
 }
 

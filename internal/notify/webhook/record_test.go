@@ -10,13 +10,13 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/endpoint"
+	"palmares/internal/dev/check"
 )
 
 func TestDefaultTiming(t *testing.T) {
 	t.Parallel()
-	if defaultTiming.attempt != 15*time.Second || maxResponse != 64<<10 {
-		t.Errorf("got %s and %d bytes, want the documented 15s and 64 KiB", defaultTiming.attempt, maxResponse)
-	}
+	check.Equal(t, defaultTiming.attempt, 15*time.Second, "want the documented 15s and 64 KiB")
+	check.Equal(t, maxResponse, 64<<10, "want the documented 15s and 64 KiB")
 	if takeover := defaultTiming.lease + 2*defaultTiming.poll; takeover > 10*time.Second {
 		t.Errorf("got takeover after %s, want at most 10s", takeover)
 	}
@@ -24,9 +24,8 @@ func TestDefaultTiming(t *testing.T) {
 	for _, wait := range retries {
 		total += wait
 	}
-	if len(retries) != 9 || total != 75*time.Hour+35*time.Minute+5*time.Second {
-		t.Errorf("got %d retries within %s, want 9 within 75h35m5s", len(retries), total)
-	}
+	check.Equal(t, len(retries), 9)
+	check.Equal(t, total, 75*time.Hour+35*time.Minute+5*time.Second)
 }
 
 // An event that always fails is sent ten times, at the documented times, with the
@@ -42,18 +41,15 @@ func TestTenAttempts(t *testing.T) {
 		for n, wait := range planned {
 			if n > 0 {
 				rows := s.deliveries(e)
-				if len(rows) != 1 || rows[0].Attempts != n {
-					t.Fatalf("before attempt %d: got retries %v, want one after %d attempts", n+1, rows, n)
-				}
+				check.Must(t, len(rows), 1, "before attempt %d", n+1)
+				check.Must(t, rows[0].Attempts, n, "before attempt %d", n+1)
 				after := rows[0].NextAt.Sub(s.clock.now())
 				if after < wait-time.Millisecond || after > wait+wait/10 {
 					t.Errorf("attempt %d: got a delay of %s, want %s", n+1, after, wait)
 				}
 				s.clock.advance(after - time.Second)
 				s.sendDue(e)
-				if got := len(r.all()); got != n {
-					t.Fatalf("got %d attempts before the retry time, want %d", got, n)
-				}
+				check.Must(t, len(r.all()), n, "attempts before the retry time")
 				s.clock.advance(time.Second + time.Millisecond)
 			}
 			s.sendDue(e)
@@ -70,9 +66,7 @@ func TestTenAttempts(t *testing.T) {
 		for _, a := range s.attempts(e) {
 			numbers = append(numbers, a.Number)
 		}
-		if !slices.Equal(numbers, []int{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
-			t.Errorf("got attempts %v, want 10 to 1", numbers)
-		}
+		check.Slices(t, numbers, []int{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, "attempts")
 		// The next event is still sent.
 		r.respondStatus(200)
 		second := s.publishTools(0)
@@ -110,9 +104,7 @@ func TestRetryAfter(t *testing.T) {
 		"Sun, 15 Nov 2026 07:00:00 GMT": 0,
 		"Sun, 15 Nov 2099 07:00:00 GMT": 24 * time.Hour,
 	} {
-		if got := retryAfter(http.Header{"Retry-After": {text}}, now); got != want {
-			t.Errorf("%.40q: got %s, want %s", text, got, want)
-		}
+		check.Equal(t, retryAfter(http.Header{"Retry-After": {text}}, now), want, "%.40q", text)
 	}
 	different := map[time.Time]bool{}
 	for range 1000 {
@@ -147,17 +139,13 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 			stop := background(t, s.Run)
 			eventually(t, "the attempt is recorded", func() bool { return len(s.deliveries(e)) == 1 })
 			second := s.publishTools(0)
-			if err := s.Replay(t.Context(), s.find(e.ID), ids(first, 1)[0]); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Replay(t.Context(), s.find(e.ID), ids(first, 1)[0]))
 			for _, d := range []time.Duration{0, time.Minute, 58 * time.Minute} {
 				s.clock.advance(d)
 				time.Sleep(5 * testTiming.poll)
 				s.sendDue(e)
 			}
-			if got := r.ids(); !slices.Equal(got, ids(first, 1)) {
-				t.Errorf("got %v before Retry-After ended, want %v", got, ids(first, 1))
-			}
+			check.Slices(t, r.ids(), ids(first, 1), "before Retry-After ended")
 			if b, err := s.Backlog(t.Context()); err != nil || b.OldestDue != 0 {
 				t.Errorf("got backlog %v, %v, want none overdue", b, err)
 			}
@@ -166,9 +154,7 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 			r.reset()
 			s.clock.advance(7 * time.Minute)
 			s.sendDue(e)
-			if got := r.ids(); !slices.Equal(got, append(ids(first, 66), ids(second, 1)...)) {
-				t.Errorf("got %v after Retry-After ended, want %v and %v", got, ids(first, 66), ids(second, 1))
-			}
+			check.Slices(t, r.ids(), append(ids(first, 66), ids(second, 1)...), "after Retry-After ended")
 		})
 	}
 }
@@ -185,9 +171,7 @@ func TestFiveDays(t *testing.T) {
 			r.respondStatus(status)
 			s.publishTools(0)
 			s.sendDue(e)
-			if got := s.find(e.ID).State; got != endpoint.StateActive {
-				t.Fatalf("got state %s, want active", got)
-			}
+			check.Must(t, s.find(e.ID).State, endpoint.StateActive, "state")
 			s.clock.advance(36 * time.Hour)
 		}
 		s.publishTools(0)
@@ -202,9 +186,7 @@ func TestFiveDays(t *testing.T) {
 			t.Errorf("got %v, want one email with the reason in French", n)
 		}
 		// After it is resumed, earlier failures do not count.
-		if err := s.Resume(t.Context(), s.find(e.ID)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Resume(t.Context(), s.find(e.ID)))
 		s.publishTools(0)
 		s.sendDue(e)
 		if e := s.find(e.ID); e.State != endpoint.StateActive || e.Failures != 1 {
@@ -228,9 +210,7 @@ func TestProbing(t *testing.T) {
 		}
 		second := s.publishTools(29)
 		s.sendDue(e)
-		if got := len(r.all()); got != probeAfter {
-			t.Fatalf("got %d events before the retry time, want %d", got, probeAfter)
-		}
+		check.Must(t, len(r.all()), probeAfter, "events before the retry time")
 		s.clock.advance(6 * time.Second)
 		for probe := 1; probe <= 3; probe++ {
 			s.sendDue(e)
@@ -245,9 +225,7 @@ func TestProbing(t *testing.T) {
 			t.Fatalf("got %v, want %v", got, ids(first+3, 1))
 		}
 		s.sendDue(e)
-		if want := append(ids(first+3, 17), ids(second, 29)...); !slices.Equal(r.ids(), want) {
-			t.Errorf("got %v\nwant %v", r.ids(), want)
-		}
+		check.Slices(t, r.ids(), append(ids(first+3, 17), ids(second, 29)...))
 		s.clock.advance(6 * time.Minute)
 		s.sendDue(e)
 		want := slices.Concat(ids(first, 3), ids(first+probeAfter, 1), ids(second+29, 1)) // catalog.published waited
@@ -262,15 +240,11 @@ func TestProbingWithoutRetries(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		r, e := s.addReceiver()
-		if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(500).SetFailingSince(time.Now().Add(-time.Hour)).Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(500).SetFailingSince(time.Now().Add(-time.Hour)).Exec(t.Context()))
 		background(t, s.Run)
 		first := s.publishTools(30)
 		r.wait(t, 31)
-		if !slices.Equal(r.ids(), ids(first, 31)) {
-			t.Errorf("got %v, want %v", r.ids(), ids(first, 31))
-		}
+		check.Slices(t, r.ids(), ids(first, 31))
 	})
 }
 
@@ -279,12 +253,8 @@ func TestProbingWithMissingEvent(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteFixture(t)
 	r, e := s.addReceiver()
-	if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(probeAfter).Exec(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Store.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(900).SetNextAt(time.Now().UTC()).Exec(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(probeAfter).Exec(t.Context()))
+	check.OK(t, s.Store.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(900).SetNextAt(time.Now().UTC()).Exec(t.Context()))
 	background(t, s.Run)
 	s.publishTools(3)
 	r.wait(t, 4)
@@ -303,12 +273,8 @@ func TestTidy(t *testing.T) {
 		if got := len(s.attempts(e)); got != 4 { // of the last 30 days
 			t.Errorf("got %d attempts of the last 30 days, want 4", got)
 		}
-		if err := s.Tidy(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if n := s.Store.Read.Attempt.Query().CountX(t.Context()); n != 4 {
-			t.Errorf("got %d attempts after Tidy, want 4", n)
-		}
+		check.OK(t, s.Tidy(t.Context()))
+		check.Equal(t, s.Store.Read.Attempt.Query().CountX(t.Context()), 4, "attempts after Tidy")
 	})
 }
 
@@ -332,15 +298,12 @@ func TestQuietTimeDoesNotCount(t *testing.T) {
 		failed := s.publishTools(0)
 		s.sendDue(e)
 		s.exhaustRetries(e)
-		if len(r.all()) != 10 || s.find(e.ID).State != endpoint.StateActive {
-			t.Fatalf("got %d attempts and state %s, want 10 and active", len(r.all()), s.find(e.ID).State)
-		}
+		check.Must(t, len(r.all()), 10)
+		check.Must(t, s.find(e.ID).State, endpoint.StateActive)
 		for what, again := range map[string]func(){
 			"new event": func() { s.publishTools(0) },
 			"replay": func() {
-				if err := s.Replay(t.Context(), s.find(e.ID), ids(failed, 1)[0]); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, s.Replay(t.Context(), s.find(e.ID), ids(failed, 1)[0]))
 			},
 		} {
 			s.clock.advance(20 * 24 * time.Hour)
@@ -349,9 +312,7 @@ func TestQuietTimeDoesNotCount(t *testing.T) {
 			if e := s.find(e.ID); e.State != endpoint.StateActive || len(s.deliveries(e)) != 1 {
 				t.Errorf("%s: got state %s because %q, want active", what, e.State, e.DisabledReason)
 			}
-			if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailingSince(s.clock.now().Add(-4 * 24 * time.Hour).UTC()).Exec(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailingSince(s.clock.now().Add(-4*24*time.Hour).UTC()).Exec(t.Context()))
 			if _, err := s.Store.Write.Delivery.Delete().Exec(t.Context()); err != nil { // no retries are left
 				t.Fatal(err)
 			}
@@ -401,12 +362,8 @@ func TestNoEmailAfterChange(t *testing.T) {
 		func(id int) error { return s.Pause(t.Context(), s.find(id)) },
 	} {
 		id := disabledEndpoint(t, s)
-		if err := change(id); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, change(id))
 		s.sendDue(s.find(id))
 	}
-	if n := s.notices(); len(n) != 0 {
-		t.Errorf("got emails %v, want none", n)
-	}
+	check.Equal(t, len(s.notices()), 0, "emails")
 }

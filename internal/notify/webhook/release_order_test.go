@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"palmares/internal/dev/check"
 )
 
 // rejectSlug makes the receiver reject events with a slug.
@@ -30,9 +32,7 @@ func TestReleaseWaits(t *testing.T) {
 			second := s.publish(toolCreated("later", "code"))
 			s.sendDue(e)
 			s.sendDue(e)
-			if want := append(ids(first, 3), ids(second, 1)...); !slices.Equal(r.ids(), want) {
-				t.Errorf("got %v, want %v", r.ids(), want)
-			}
+			check.Slices(t, r.ids(), append(ids(first, 3), ids(second, 1)...))
 			if rows := s.deliveries(e); len(rows) != 3 || rows[1].NextAt.Before(rows[0].NextAt) || !rows[1].Held || !rows[2].Held {
 				t.Errorf("got deliveries %v, want two held ones", rows)
 			}
@@ -43,17 +43,13 @@ func TestReleaseWaits(t *testing.T) {
 				s.clock.advance(6 * time.Second)
 			case "replayed":
 				r.respondStatus(200)
-				if err := s.Replay(t.Context(), e, ids(first+1, 1)[0]); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, s.Replay(t.Context(), e, ids(first+1, 1)[0]))
 			case "exhausted":
 				for range len(retries) - 1 {
 					s.clock.set(s.deliveries(e)[0].NextAt.Add(time.Millisecond))
 					s.sendDue(e)
 				}
-				if got := slices.Compact(r.ids()); !slices.Equal(got, ids(first+1, 1)) {
-					t.Errorf("got %v before the last attempt, want %v", got, ids(first+1, 1))
-				}
+				check.Slices(t, slices.Compact(r.ids()), ids(first+1, 1), "before the last attempt")
 				r.reset()
 				s.clock.set(s.deliveries(e)[0].NextAt.Add(time.Millisecond))
 			}

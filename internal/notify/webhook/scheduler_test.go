@@ -15,6 +15,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -22,18 +23,14 @@ import (
 // leaseAs leases all endpoints to a server that never renews.
 func leaseAs(t *testing.T, s *fixture, server string, d time.Duration) {
 	t.Helper()
-	if err := s.Store.Write.Endpoint.Update().SetLeasedBy(server).SetLeasedUntil(time.Now().UTC().Add(d)).Exec(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Store.Write.Endpoint.Update().SetLeasedBy(server).SetLeasedUntil(time.Now().UTC().Add(d)).Exec(t.Context()))
 }
 
 // pollSteadily polls like a server that has been running for a while.
 func pollSteadily(t *testing.T, s *scheduler) {
 	t.Helper()
 	s.polled, s.steadySince = time.Now(), time.Now().Add(-time.Hour)
-	if err := s.poll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.poll(t.Context()))
 	s.running.Wait()
 }
 
@@ -47,17 +44,11 @@ func TestTakeover(t *testing.T) {
 		other := s.newScheduler()
 		leaseAs(t, s, "dead", time.Hour)
 		pollSteadily(t, other)
-		if got := r.ids(); len(got) != 0 {
-			t.Fatalf("got %v during the lease of another server, want none", got)
-		}
+		check.Must(t, len(r.ids()), 0, "during the lease of another server")
 		leaseAs(t, s, "dead", -time.Second)
 		pollSteadily(t, other)
-		if got, want := r.ids(), ids(first, 3); !slices.Equal(got, want) {
-			t.Errorf("got %v after the lease expired, want %v", got, want)
-		}
-		if got := s.find(e.ID).LeasedBy; got != "" {
-			t.Errorf("got a lease of %q after the work, want none", got)
-		}
+		check.Slices(t, r.ids(), ids(first, 3), "after the lease expired")
+		check.Equal(t, s.find(e.ID).LeasedBy, "", "lease of after the work")
 	})
 }
 
@@ -71,19 +62,13 @@ func TestNoTakeoverAfterOutage(t *testing.T) {
 		s.publishTools(0)
 		leaseAs(t, s, "other", -time.Second)
 		started := s.newScheduler()
-		if err := started.poll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, started.poll(t.Context()))
 		started.running.Wait()
 		// The database was unreachable for longer than the polls are apart.
 		started.polled, started.steadySince = time.Now().Add(-time.Hour), time.Now().Add(-2*time.Hour)
-		if err := started.poll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, started.poll(t.Context()))
 		started.running.Wait()
-		if got := r.ids(); len(got) != 0 {
-			t.Errorf("got %v, want none", got)
-		}
+		check.Equal(t, len(r.ids()), 0)
 	})
 }
 
@@ -97,9 +82,7 @@ func TestRunTakesOver(t *testing.T) {
 		leaseAs(t, s, "dead", time.Second)
 		background(t, s.Run)
 		r.wait(t, 3)
-		if got, want := r.ids(), ids(first, 3); !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
+		check.Slices(t, r.ids(), ids(first, 3))
 	})
 }
 
@@ -111,15 +94,11 @@ func TestLeaseIsRenewed(t *testing.T) {
 		first := s.publishTools(0)
 		arrived, proceed := r.hold()
 		own := s.newScheduler()
-		if err := own.poll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, own.poll(t.Context()))
 		<-arrived
 		leaseAs(t, s, own.server, -time.Second) // as after a while
 		own.renewed = time.Time{}
-		if err := own.poll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, own.poll(t.Context()))
 		if until := s.find(e.ID).LeasedUntil; until.Before(time.Now()) {
 			t.Errorf("got a lease until %s, want it renewed", until)
 		}
@@ -127,9 +106,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 		close(proceed)
 		own.running.Wait()
 		pollSteadily(t, own)
-		if got, want := r.ids(), ids(first, 1); !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
+		check.Slices(t, r.ids(), ids(first, 1))
 	})
 }
 
@@ -143,19 +120,13 @@ func TestLostLeaseStopsWorker(t *testing.T) {
 		arrived, proceed := r.hold()
 		defer close(proceed)
 		own := s.newScheduler()
-		if err := own.poll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, own.poll(t.Context()))
 		<-arrived
 		leaseAs(t, s, "other", time.Hour)
 		own.renewed = time.Time{}
-		if err := own.poll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, own.poll(t.Context()))
 		own.running.Wait()
-		if got := len(r.all()); got != 1 {
-			t.Errorf("got %d events, want 1", got)
-		}
+		check.Equal(t, len(r.all()), 1, "events")
 		if e := s.find(e.ID); e.LeasedBy != "other" || len(s.attempts(e)) != 0 {
 			t.Errorf("got a lease of %q and %d attempts, want those of the other server", e.LeasedBy, len(s.attempts(e)))
 		}
@@ -174,12 +145,8 @@ func TestLeaseAfterWork(t *testing.T) {
 		stopping, stop := context.WithCancel(t.Context())
 		stop()
 		own.work(stopping, e.ID)
-		if got := s.find(e.ID).LeasedBy; got != "" {
-			t.Errorf("got a lease of %q after shutdown, want none", got)
-		}
-		if s.logs.String() != "" {
-			t.Errorf("got log %s, want none", s.logs)
-		}
+		check.Equal(t, s.find(e.ID).LeasedBy, "", "lease of after shutdown")
+		check.Equal(t, s.logs.String(), "", "log")
 	})
 }
 
@@ -239,14 +206,10 @@ func addUnresponsive(t *testing.T, s *fixture, accounts int) (endpoints []*ent.E
 	t.Cleanup(func() { close(end) })
 	for i := range accounts {
 		owner, err := auth.NewAccounts(s.Store).Create(t.Context(), fmt.Sprintf("unresponsive-%d@example.com", i), auth.Pro)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for range MaxEndpoints {
 			e, err := s.Add(t.Context(), owner, NewEndpoint{URL: r.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			endpoints = append(endpoints, e)
 		}
 	}
@@ -276,9 +239,7 @@ func TestFailingEndpointsHaveTheirOwnWorkers(t *testing.T) {
 		s.maxWorkers = 5
 		s.timing.attempt = time.Hour
 		for _, e := range addUnresponsive(t, s, 1) {
-			if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(1).Exec(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(1).Exec(t.Context()))
 		}
 		good, _ := s.addReceiver()
 		s.publishTools(5)
@@ -316,9 +277,7 @@ func TestLockedDatabase(t *testing.T) {
 // lock locks the database like an import.
 func lock(t *testing.T, cfg store.Config) (unlock func()) {
 	db, err := sql.Open("sqlite", store.File(cfg.DataDir))
-	if err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, err, nil)
 	db.SetMaxOpenConns(1)
 	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
 		t.Error(err)

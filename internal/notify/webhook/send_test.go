@@ -28,6 +28,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/endpoint"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -141,18 +142,12 @@ func TestBadTLS(t *testing.T) {
 func certificate(t *testing.T, from, to time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: from, NotAfter: to, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
@@ -192,9 +187,8 @@ func TestGone(t *testing.T) {
 		s.publishTools(2)
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
-		if len(r.all()) != 0 || len(s.notices()) != 1 {
-			t.Errorf("got %d events and %d emails, want 0 and 1", len(r.all()), len(s.notices()))
-		}
+		check.Equal(t, len(r.all()), 0)
+		check.Equal(t, len(s.notices()), 1)
 	})
 }
 
@@ -258,9 +252,7 @@ func TestSecretsAreRemoved(t *testing.T) {
 			t.Errorf("got %s, want no secret", text)
 		}
 	}
-	if !strings.Contains(all[0].Response, "SECRET=whsec_(secret) OLD=whsec_(secret)") {
-		t.Errorf("got %q, want the secrets replaced", all[0].Response)
-	}
+	check.Contains(t, all[0].Response, "SECRET=whsec_(secret) OLD=whsec_(secret)", "want the secrets replaced")
 }
 
 func TestSecrets(t *testing.T) {
@@ -295,9 +287,7 @@ func TestRotationBetweenAttempts(t *testing.T) {
 		s.clock.advance(25 * time.Hour)
 		s.sendDue(e)
 		got := r.all()
-		if len(got) != 3 {
-			t.Fatalf("got %d events, want 3", len(got))
-		}
+		check.Must(t, len(got), 3, "events")
 		for i, want := range []struct{ old, fresh bool }{{true, false}, {true, true}, {false, true}} {
 			if verifies(t, old, got[i]) != want.old || verifies(t, fresh, got[i]) != want.fresh {
 				t.Errorf("attempt %d: got signature %s, want %+v", i+1, got[i].header.Get("webhook-signature"), want)
@@ -305,9 +295,7 @@ func TestRotationBetweenAttempts(t *testing.T) {
 			if n := len(strings.Fields(got[i].header.Get("webhook-signature"))); want.old && want.fresh != (n == 2) {
 				t.Errorf("attempt %d: got %d signatures, want %+v", i+1, n, want)
 			}
-			if got[i].header.Get("webhook-id") != got[0].header.Get("webhook-id") {
-				t.Error("got another ID, want the same for all attempts")
-			}
+			check.Equal(t, got[i].header.Get("webhook-id"), got[0].header.Get("webhook-id"), "another ID")
 		}
 	})
 }
@@ -315,9 +303,7 @@ func TestRotationBetweenAttempts(t *testing.T) {
 func verifies(t *testing.T, secret string, got *received) bool {
 	t.Helper()
 	hook, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return hook.VerifyIgnoringTimestamp(got.body, got.header) == nil
 }
 
@@ -330,9 +316,7 @@ func TestSignaturesWithNode(t *testing.T) {
 	r, e := s.addReceiver()
 	old := e.Secret
 	fresh, err := s.Rotate(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 3})
 	s.sendDue(e)
 	if _, err := s.Test(t.Context(), s.find(e.ID)); err != nil {
@@ -345,9 +329,7 @@ func TestSignaturesWithNode(t *testing.T) {
 			headers[strings.ToLower(name)] = one.header.Get(name)
 		}
 		text, err := json.Marshal(map[string]any{"secret": secret, "headers": headers, "body": body})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		fmt.Fprintf(&input, "%s\n", text)
 	}
 	if len(r.all()) < 40 {
@@ -365,7 +347,6 @@ func TestSignaturesWithNode(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "node", "verify.mjs")
 	cmd.Dir, cmd.Stdin = dir, &input
 	out, err := cmd.CombinedOutput()
-	if err != nil || string(out) != want.String() {
-		t.Errorf("%v: got\n%s\nwant\n%s", err, out, want.String())
-	}
+	check.OK(t, err, err)
+	check.Equal(t, string(out), want.String(), err)
 }

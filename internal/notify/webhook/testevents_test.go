@@ -10,6 +10,7 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 // refusedTest returns the error of a test event that is over the limit.
@@ -19,9 +20,7 @@ func refusedTest(t *testing.T, err error) *TestLimitError {
 	if !errors.As(err, &limit) {
 		t.Fatalf("got %v, want a TestLimitError", err)
 	}
-	if got := problem.Of(err).Code.Status(); got != http.StatusTooManyRequests {
-		t.Errorf("got status %d, want 429", got)
-	}
+	check.Equal(t, problem.Of(err).Code.Status(), http.StatusTooManyRequests, "status")
 	return limit
 }
 
@@ -50,19 +49,13 @@ func TestTestEventsAreLimited(t *testing.T) {
 		other.now = s.clock.now
 		_, err = other.Test(t.Context(), second)
 		refusedTest(t, err)
-		if got := len(in.all()); got != testsPerWindow {
-			t.Errorf("got %d test events, want %d", got, testsPerWindow)
-		}
+		check.Equal(t, len(in.all()), testsPerWindow, "test events")
 
 		// Other accounts have limits of their own.
 		ben, err := auth.NewAccounts(s.Store).Create(t.Context(), "ben@example.com", auth.Pro)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		bens, err := s.Add(t.Context(), ben, NewEndpoint{URL: in.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if _, err := s.Test(t.Context(), bens); err != nil {
 			t.Errorf("another account: got %v, want no error", err)
 		}
@@ -98,12 +91,8 @@ func TestConcurrentTestEvents(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := len(in.all()); got != testsPerWindow {
-			t.Errorf("got %d test events, want %d", got, testsPerWindow)
-		}
-		if got := len(s.attempts(e)); got != testsPerWindow {
-			t.Errorf("got %d attempts, want %d", got, testsPerWindow)
-		}
+		check.Equal(t, len(in.all()), testsPerWindow, "test events")
+		check.Equal(t, len(s.attempts(e)), testsPerWindow, "attempts")
 	})
 }
 
@@ -125,21 +114,15 @@ func TestTestLimitCannotBeReset(t *testing.T) {
 		}
 		in.respondStatus(http.StatusOK)
 		for i := range testsPerWindow {
-			if err := s.Remove(t.Context(), e); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Remove(t.Context(), e))
 			e = s.add(NewEndpoint{URL: in.URL})
 			_, err := s.Test(t.Context(), e)
 			if i < testsPerWindow/2 {
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				continue
 			}
 			refusedTest(t, err)
 		}
-		if got := len(in.all()); got != testsPerWindow {
-			t.Errorf("got %d test events, want %d", got, testsPerWindow)
-		}
+		check.Equal(t, len(in.all()), testsPerWindow, "test events")
 	})
 }

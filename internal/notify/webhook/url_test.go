@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"palmares/internal/dev/check"
 )
 
 // privateHosts are not public addresses, in every spelling.
@@ -121,15 +123,11 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 	for _, host := range []string{"localhost", "LocalHost"} {
 		e := s.add(NewEndpoint{URL: "https://" + host + port})
 		attempt, err := s.Test(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if attempt.Delivered || attempt.Status != 0 || attempt.Response != "blocked: the host name resolves to a private network address" {
 			t.Errorf("%s: got %+v, want it blocked", host, attempt)
 		}
-		if err := s.Remove(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Remove(t.Context(), e))
 	}
 	// URLs that are already stored are checked too.
 	for _, host := range append(privateHosts, "2130706433", "0x7f000001", "127.1", "localhost.", "１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "127.0.0.1.") {
@@ -137,19 +135,13 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 		e.URL = "https://" + host + port
 		s.clock.advance(testWindow)
 		attempt, err := s.Test(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if attempt.Delivered || attempt.Status != 0 || attempt.Response != "blocked: the host name resolves to a private network address" && attempt.Response != "the host name could not be resolved" {
 			t.Errorf("%s: got %+v, want it blocked", host, attempt)
 		}
-		if err := s.Remove(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Remove(t.Context(), e))
 	}
-	if got := r.all(); len(got) != 0 {
-		t.Errorf("got %d requests, want 0", len(got))
-	}
+	check.Equal(t, len(r.all()), 0, "requests")
 }
 
 // Redirects are not followed.
@@ -173,9 +165,7 @@ func TestRedirects(t *testing.T) {
 			_ = s.Remove(t.Context(), e)
 		}
 	}
-	if len(inside.all()) != 0 {
-		t.Error("got a request at the redirect target, want none")
-	}
+	check.Equal(t, len(inside.all()), 0, "request at the redirect target")
 }
 
 // Proxies of the environment are not used: they would connect for us.
@@ -195,9 +185,7 @@ type nameServer struct {
 func startNameServer(t *testing.T) *nameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s := &nameServer{PacketConn: conn}
 	t.Cleanup(func() { _ = conn.Close() })
 	go s.serve()
@@ -307,7 +295,5 @@ func TestDNSRebinding(t *testing.T) {
 			delivered++
 		}
 	}
-	if got := len(r.all()); got != delivered {
-		t.Errorf("got %d requests, want %d", got, delivered)
-	}
+	check.Equal(t, len(r.all()), delivered, "requests")
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"palmares/internal/dev/check"
 )
 
 func TestBacklog(t *testing.T) {
@@ -12,9 +14,7 @@ func TestBacklog(t *testing.T) {
 		backlog := func() Backlog {
 			t.Helper()
 			b, err := s.Backlog(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return b
 		}
 		if b := backlog(); b.Retries != 0 || b.OldestDue != 0 || b.Endpoints["active"] != 0 {

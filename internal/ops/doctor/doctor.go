@@ -68,13 +68,13 @@ const (
 	grace = 500 * time.Millisecond
 )
 
-// check is one check; it may report several findings.
-type check struct {
+// examination is one check; it may report several findings.
+type examination struct {
 	name string
 	run  func(context.Context, *Config, report)
 }
 
-var checks = []check{
+var checks = []examination{
 	{"settings", checkSettings},
 	{"about page", checkAbout},
 	{"security.txt", checkSecurity},
@@ -105,7 +105,7 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 	return slices.Concat(found...)
 }
 
-func (c check) runWithLimit(ctx context.Context, cfg *Config) (found []Finding) {
+func (c examination) runWithLimit(ctx context.Context, cfg *Config) (found []Finding) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Limit)
 	defer cancel()
 	findings := make(chan Finding, maxFindings)

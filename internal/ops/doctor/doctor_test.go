@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -20,7 +21,7 @@ func TestClockOffsetsWithRedis(t *testing.T) {
 	testClockOffsets(t, "redis clock", Config{RedisURL: testkit.StartRedis(t).URL})
 }
 
-func testClockOffsets(t *testing.T, check string, cfg Config) {
+func testClockOffsets(t *testing.T, name string, cfg Config) {
 	t.Helper()
 	cfg.Listen, cfg.Private = "127.0.0.1:0", true
 	for ahead, want := range map[time.Duration]State{
@@ -28,9 +29,9 @@ func testClockOffsets(t *testing.T, check string, cfg Config) {
 	} {
 		cfg.Now = func() time.Time { return time.Now().Add(-ahead) }
 		found := Examine(t.Context(), cfg)
-		i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == check })
+		i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == name })
 		if i < 0 || found[i].State != want {
-			t.Errorf("%s at an offset of %s: got %+v, want %s", check, ahead, found, want)
+			t.Errorf("%s at an offset of %s: got %+v, want %s", name, ahead, found, want)
 		}
 	}
 }
@@ -43,7 +44,7 @@ func testHangingCheck(t *testing.T) {
 	defer func() { checks = original }()
 	end := make(chan struct{})
 	defer close(end)
-	checks = []check{{"hangs", func(_ context.Context, _ *Config, r report) {
+	checks = []examination{{"hangs", func(_ context.Context, _ *Config, r report) {
 		r.ok("starts", "The check starts.")
 		<-end
 		r.ok("hangs", "too late")
@@ -53,10 +54,7 @@ func testHangingCheck(t *testing.T) {
 	if len(found) != 3 || found[0].Check != "starts" || found[1].State != Wrong || found[2].State != OK {
 		t.Errorf("got %+v, want ok, wrong and ok", found)
 	}
-	if took, want := time.Since(start), 50*time.Millisecond+grace; took != want {
-		t.Errorf("got %s, want %s", took, want)
-	}
-	if Worst(found) != Wrong || Worst(found[2:]) != OK {
-		t.Errorf("got worst states %s and %s, want wrong and ok", Worst(found), Worst(found[2:]))
-	}
+	check.Equal(t, time.Since(start), 50*time.Millisecond+grace)
+	check.Equal(t, Worst(found), Wrong, "want wrong and ok")
+	check.Equal(t, Worst(found[2:]), OK, "want wrong and ok")
 }

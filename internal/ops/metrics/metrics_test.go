@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palmares/internal/core/middleware"
+	"palmares/internal/dev/check"
 )
 
 func observed(tier string, code int, took time.Duration) middleware.Observed {
@@ -55,26 +56,20 @@ func TestRequestsAreCounted(t *testing.T) {
 		`palmares_requests_in_flight 1`,
 		`palmares_build_info{goversion="go`,
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("got\n%s\nwant %s", text, want)
-		}
+		check.Contains(t, text, want)
 	}
 	for _, never := range []string{"admin", `duration_seconds_count{route="/graphql"}`, `route="/status"`} {
 		if strings.Contains(text, never) {
 			t.Errorf("got %s, want it left out", never)
 		}
 	}
-	if !strings.Contains(scrape(t, m), "palmares_requests_in_flight 0") {
-		t.Error("got requests in flight after the last one, want 0")
-	}
+	check.Contains(t, scrape(t, m), "palmares_requests_in_flight 0", "requests in flight after the last one")
 }
 
 func TestObservingAllocatesNothing(t *testing.T) {
 	m, o := New("test"), observed("pro", 200, time.Millisecond)
 	m.Observe(o, "/api/v1/tools/{slug}")
-	if n := testing.AllocsPerRun(100, func() { m.Observe(o, "/api/v1/tools/{slug}") }); n != 0 {
-		t.Errorf("got %v allocations, want 0", n)
-	}
+	check.Equal(t, testing.AllocsPerRun(100, func() { m.Observe(o, "/api/v1/tools/{slug}") }), 0, "allocations")
 }
 
 // BenchmarkObserve measures what metrics cost per request.

@@ -17,6 +17,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/server"
 	"palmares/internal/web/visitor"
@@ -60,7 +61,7 @@ func New(t testing.TB, options ...Option) *Server {
 		cfg.Store = testkit.Open(t, database)
 	}
 	assembled, err := server.New(t.Context(), cfg)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	t.Cleanup(assembled.Close)
 	return &Server{Server: assembled, Store: cfg.Store, Clock: clock, t: t}
 }
@@ -70,7 +71,7 @@ func New(t testing.TB, options ...Option) *Server {
 var copyDemo = testkit.Template(func(t testing.TB, dir string) {
 	db := testkit.Open(t, store.Config{DataDir: dir})
 	feedtest.Publish(t, db, demo.Catalog())
-	testkit.Check(t, db.Close())
+	check.OK(t, db.Close())
 })
 
 // Each runs a test with the demo catalog on each kind of database.
@@ -86,7 +87,7 @@ func Each(t *testing.T, test func(*testing.T, *Server), options ...Option) {
 func (s *Server) Publish(data []byte) {
 	s.t.Helper()
 	feedtest.Publish(s.t, s.Store, data)
-	testkit.Check(s.t, s.Refresh(s.t.Context()))
+	check.OK(s.t, s.Refresh(s.t.Context()))
 }
 
 // Do sends a request with headers in pairs. A name may repeat. A body is JSON unless they
@@ -119,9 +120,9 @@ func (s *Server) Key(plan auth.Plan) string {
 	s.keys++
 	accounts := auth.NewAccounts(s.Store)
 	account, err := accounts.Create(s.t.Context(), fmt.Sprintf("account-%d@example.com", s.keys), plan)
-	testkit.Check(s.t, err)
+	check.OK(s.t, err)
 	key, _, err := accounts.CreateKey(s.t.Context(), account, "test")
-	testkit.Check(s.t, err)
+	check.OK(s.t, err)
 	return key
 }
 

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/files"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/release"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -25,7 +26,7 @@ func TestFilesBeingWritten(t *testing.T) {
 	t.Parallel()
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
 	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
 	t.Cleanup(archive.Close)
 	h := &Handler{Archive: archive, Newest: release.NewCatalog(s, log, 1<<20, nil).Newest, Log: log, WaitTime: time.Nanosecond}
@@ -38,9 +39,7 @@ func TestFilesBeingWritten(t *testing.T) {
 		t.Errorf("got %d %v, want 202 with Retry-After", w.Code, w.Header())
 	}
 	wait.Until(t, "the file", func() bool { return get("/files/releases/1/tools.parquet").Code == 200 })
-	if archive.Built.Load() != 1 {
-		t.Errorf("got %d builds, want 1", archive.Built.Load())
-	}
+	check.Equal(t, archive.Built.Load(), 1, "builds")
 }
 
 // Many small ranges cost as much as many requests, so their number is limited.
@@ -48,7 +47,7 @@ func TestRanges(t *testing.T) {
 	t.Parallel()
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
 	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
 	t.Cleanup(archive.Close)
 	h := &Handler{Archive: archive, Newest: release.NewCatalog(s, log, 1<<20, nil).Newest, Log: log, WaitTime: time.Minute}
@@ -60,8 +59,6 @@ func TestRanges(t *testing.T) {
 		}
 		r.Header.Set("Range", "bytes="+strings.Join(ranges, ","))
 		h.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Account: 1, Key: "key", Plan: auth.Developer})))
-		if w.Code != want {
-			t.Errorf("%d ranges: got %d, want %d", count, w.Code, want)
-		}
+		check.Equal(t, w.Code, want, "%d ranges", count)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/graphql"
 )
@@ -67,9 +68,7 @@ func TestInvalidRequests(t *testing.T) {
 				Data   *json.RawMessage
 				Errors []struct{ Message string }
 			}
-			if err := json.Unmarshal([]byte(body), &result); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal([]byte(body), &result))
 			if recorder.Code != c.status || len(result.Errors) != 1 || result.Errors[0].Message != c.message || result.Data != nil {
 				t.Errorf("got %d %s, want %d %s", recorder.Code, body, c.status, c.message)
 			}
@@ -94,16 +93,12 @@ func TestItemsUnderAnotherName(t *testing.T) {
 		"{tools {...F}} fragment F on ToolPage {data {slug}}": `Cannot query field \"data\" on type \"ToolPage\". Did you mean \"items\"?`,
 	} {
 		body, err := json.Marshal(map[string]string{"query": query})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		r := httptest.NewRequest(http.MethodPost, "/graphql", bytes.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		got := httptest.NewRecorder()
 		handler.ServeHTTP(got, r)
-		if !strings.Contains(got.Body.String(), `"message":"`+want+`",`) {
-			t.Errorf("%s: got %s, want %s", query, got.Body, want)
-		}
+		check.Contains(t, got.Body.String(), `"message":"`+want+`",`, query)
 	}
 }
 
@@ -140,9 +135,7 @@ func TestCachedRequestsUseLimitedMemory(t *testing.T) {
 	if got := serve(handler, post(costly, "")); !strings.Contains(got.Body.String(), "QUERY_TOO_COMPLEX") {
 		t.Fatalf("got %s, want a rejection", got.Body)
 	}
-	if n := responses.Entries(); n != 0 {
-		t.Errorf("got %d items in the cache after a rejection, want none", n)
-	}
+	check.Equal(t, responses.Entries(), 0, "items in the cache after a rejection")
 	before := heap()
 	for i := range 300 {
 		// Dozens of long lists, which differ from request to request.

@@ -14,6 +14,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/graphql"
 )
@@ -28,9 +29,7 @@ func TestEquivalentDocumentsShareResponse(t *testing.T) {
 	misses := func(r *http.Request, want string) int64 {
 		t.Helper()
 		before := responses.Misses.Load()
-		if got := serve(handler, r); !strings.Contains(got.Body.String(), want) {
-			t.Errorf("got %s, want %s", got.Body, want)
-		}
+		check.Contains(t, serve(handler, r).Body.String(), want)
 		return responses.Misses.Load() - before
 	}
 	const one = `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}","variables":{"n":1,"s":"name_asc"}}`
@@ -43,9 +42,7 @@ func TestEquivalentDocumentsShareResponse(t *testing.T) {
 		"other order": post(`{"variables":{"s":"name_asc","n":1.0},"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}"}`, ""),
 		"GET":         get,
 	} {
-		if n := misses(r, "aquatinte-4"); n != 0 {
-			t.Errorf("%s: got %d executions, want the cached response", name, n)
-		}
+		check.Equal(t, misses(r, "aquatinte-4"), 0, "%s: executions", name)
 	}
 	for name, body := range map[string]string{
 		"another field":    `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {name}}}","variables":{"n":1,"s":"name_asc"}}`,
@@ -54,13 +51,9 @@ func TestEquivalentDocumentsShareResponse(t *testing.T) {
 		"a string":         `{"query":"{tools(filter: {search: \"a # b\"}) {items {slug}}}"}`,
 		"a longer string":  `{"query":"{tools(filter: {search: \"a # c\"}) {items {slug}}}"}`,
 	} {
-		if n := misses(post(body, ""), `"data"`); n != 1 {
-			t.Errorf("%s: got %d executions, want 1", name, n)
-		}
+		check.Equal(t, misses(post(body, ""), `"data"`), 1, "%s: executions", name)
 	}
-	if n := misses(post(one, "application/graphql-response+json"), "aquatinte-4"); n != 1 {
-		t.Errorf("another media type: got %d executions, want 1", n)
-	}
+	check.Equal(t, misses(post(one, "application/graphql-response+json"), "aquatinte-4"), 1, "another media type: executions")
 }
 
 // Invalid documents have their own errors, and a response with embeddings is sent
@@ -75,15 +68,11 @@ func TestErrorsAndEmbeddingsAreNotShared(t *testing.T) {
 			`{"query":"{"}`:                                    "Expected Name",
 			`{"query":"{embeddings(slug: \"plume\") {hash}}"}`: "Embeddings require an account. Send an API key as a bearer token in the Authorization header, or sign in with OAuth.",
 		} {
-			if got := serve(h, post(body, "")); !strings.Contains(got.Body.String(), want) {
-				t.Errorf("%s: got %s, want %s", body, got.Body, want)
-			}
+			check.Contains(t, serve(h, post(body, "")).Body.String(), want, body)
 		}
 		keyed := post(`{"query":"{embeddings(slug: \"plume\") {hash}}"}`, "")
 		keyed = keyed.WithContext(auth.WithCaller(keyed.Context(), auth.Caller{Plan: auth.Pro}))
-		if got := serve(h, keyed); !strings.Contains(got.Body.String(), "sha256-") {
-			t.Errorf("with a key: got %s, want a hash", got.Body)
-		}
+		check.Contains(t, serve(h, keyed).Body.String(), "sha256-", "with a key: want a hash")
 	}
 }
 

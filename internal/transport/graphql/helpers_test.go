@@ -11,6 +11,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
+	"palmares/internal/dev/check"
 	"palmares/internal/transport/graphql"
 )
 
@@ -30,7 +31,5 @@ func newStreamHandler(e *graph.Executor, config graphql.StreamConfig) *graphql.H
 
 func expect[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
-	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
-		t.Errorf("%s:\ngot  %s\nwant %s", what, g, w)
-	}
+	check.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), what)
 }

@@ -18,6 +18,7 @@ import (
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/graphql"
 )
@@ -79,14 +80,10 @@ func TestMediaTypes(t *testing.T) {
 		old + ";q=0, */*":                 modern,
 		"*/*, " + modern:                  modern,
 	} {
-		if got := serve(h, post(`{"query":"{__typename}"}`, accept)); got.Header().Get("Content-Type") != want+"; charset=utf-8" {
-			t.Errorf("%q: got %s, want %s", accept, got.Header().Get("Content-Type"), want)
-		}
+		check.Equal(t, serve(h, post(`{"query":"{__typename}"}`, accept)).Header().Get("Content-Type"), want+"; charset=utf-8", "%q", accept)
 	}
 	for _, accept := range []string{"text/html", old + ";q=0", modern + "; charset=latin1", "application/json;q=2"} {
-		if got := serve(h, post(`{"query":"{__typename}"}`, accept)); got.Code != http.StatusNotAcceptable {
-			t.Errorf("%q: got %d, want 406", accept, got.Code)
-		}
+		check.Equal(t, serve(h, post(`{"query":"{__typename}"}`, accept)).Code, http.StatusNotAcceptable, "%q", accept)
 	}
 	for body, statuses := range map[string][2]int{
 		`{"query":"{feed {release}}"}`:                     {200, 200},
@@ -120,9 +117,7 @@ func TestGet(t *testing.T) {
 	}
 	got := get(url.Values{"query": {`query A($n: Int!) {tools(limit: $n) {items {slug}}} query B {feed {release}}`}, "operationName": {"A"}, "variables": {`{"n":1}`}})
 	expect(t, "GET", got.Body.String(), `{"data":{"tools":{"items":[{"slug":"bosco-et-matelots"}]}}}`)
-	if got := get(url.Values{"query": {"{__typename}"}, "variables": {"{"}}); got.Code != 400 {
-		t.Errorf("invalid variables: got %d, want 400", got.Code)
-	}
+	check.Equal(t, get(url.Values{"query": {"{__typename}"}, "variables": {"{"}}).Code, 400, "invalid variables")
 }
 
 func TestPersistedQueries(t *testing.T) {
@@ -153,9 +148,7 @@ func TestUnavailableDatabase(t *testing.T) {
 	got := serve(h, r.WithContext(problem.WithRequestID(r.Context(), "R1")))
 	expect(t, "response", got.Body.String(), `{"errors":[{"message":"The catalog is temporarily unavailable. Try again in a minute.","extensions":{"code":"UNAVAILABLE","requestId":"R1"}}]}`)
 	expect(t, "status", []any{got.Code, got.Header().Get("Retry-After")}, []any{503, "5"})
-	if got := serve(h, post(`{"query":"{__schema {queryType {name}}}"}`, "")); got.Code != 200 {
-		t.Errorf("schema without a database: got %d, want 200", got.Code)
-	}
+	check.Equal(t, serve(h, post(`{"query":"{__schema {queryType {name}}}"}`, "")).Code, 200, "schema without a database")
 }
 
 // A failed statement fails the whole operation.

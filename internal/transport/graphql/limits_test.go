@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/graphql"
 )
@@ -52,7 +53,7 @@ func TestQueryTimeout(t *testing.T) {
 		e := graphtest.New(graph.Config{
 			Catalog: s, Limits: limits, Log: slog.New(slog.NewTextHandler(&log, nil)), Healthy: func() bool { return healthy },
 		})
-		testkit.Check(t, e.Preload(t.Context())) // callers are not blamed for waiting for the catalog
+		check.OK(t, e.Preload(t.Context())) // callers are not blamed for waiting for the catalog
 		log.Reset()
 		h := newHandler(e)
 		const query = `{tools {items {slug}}}`
@@ -75,15 +76,11 @@ func TestQueryTimeout(t *testing.T) {
 
 		healthy = true
 		op, err := graph.NewOperation(query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if got := e.Execute(t.Context(), graph.Request{Operation: op}).Problem(); got == nil || got.Code != "TIMEOUT" || got.Code.Status() != http.StatusServiceUnavailable {
 			t.Errorf("the server's own operation: got %+v, want 503 TIMEOUT", got)
 		}
-		if !strings.Contains(log.String(), "code=TIMEOUT") {
-			t.Errorf("got log lines %s, want one about the timeout", &log)
-		}
+		check.Contains(t, log.String(), "code=TIMEOUT", "log lines: %s", &log)
 	})
 }
 

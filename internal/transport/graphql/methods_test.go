@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/graphql"
 )
@@ -35,7 +36,7 @@ func twoReleases(t *testing.T) *graphql.Handler {
 	t.Helper()
 	s := testkit.Open(t, testkit.SQLite(t))
 	editions, err := demo.Editions()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	feedtest.Publish(t, s, editions[0].Feed)
 	feedtest.Publish(t, s, editions[1].Feed)
 	return newHandler(newExecutor(s))
@@ -152,9 +153,8 @@ func TestQueryMethod(t *testing.T) {
 		"a subscription":    {query(`{"query":"subscription {catalogPublished {release}}"}`), 406, "Subscriptions"},
 	} {
 		got := serve(mux, c.request)
-		if got.Code != c.status || !strings.Contains(got.Body.String(), `"message":"`+c.message) {
-			t.Errorf("%s: got %d %s, want %d %s", name, got.Code, got.Body, c.status, c.message)
-		}
+		check.Equal(t, got.Code, c.status, name)
+		check.Contains(t, got.Body.String(), `"message":"`+c.message, name)
 		expect(t, name, []string{got.Header().Get("Cache-Control"), got.Header().Get("Accept-Query")}, []string{"no-store", "application/json"})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"palmares/ent"
 	"palmares/internal/core/client"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 	"palmares/internal/transport/graphql"
@@ -55,14 +56,10 @@ func newAccountServer(t *testing.T, s *store.Store, config graphql.StreamConfig)
 func (l *accountServer) account(t *testing.T, email string, plan auth.Plan) (keys []string) {
 	t.Helper()
 	acc, err := l.accounts.Create(t.Context(), email, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i := range plan.Terms().Keys {
 		key, _, err := l.accounts.CreateKey(t.Context(), acc, fmt.Sprint(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		keys = append(keys, key)
 	}
 	return keys
@@ -79,9 +76,7 @@ func (l *accountServer) openAs(t *testing.T, caller string) *stream {
 
 func wantStreamRejected(t *testing.T, s *stream, retryAfter, message string) {
 	t.Helper()
-	if s.StatusCode != 429 {
-		t.Fatalf("got %d, want 429: %s", s.StatusCode, message)
-	}
+	check.Must(t, s.StatusCode, 429)
 	body := strings.Join(collect(s), "")
 	if s.Header.Get("Retry-After") != retryAfter || !strings.Contains(body, `"code":"TOO_MANY_REQUESTS"`) || !strings.Contains(body, message) {
 		t.Errorf("got Retry-After %q and %s, want %s and %s", s.Header.Get("Retry-After"), body, retryAfter, message)
@@ -109,9 +104,7 @@ func TestStreamsPerCaller(t *testing.T) {
 			var first *stream
 			for i := range c.limit {
 				one := l.openAs(t, c.callers[i%len(c.callers)])
-				if one.StatusCode != 200 {
-					t.Fatalf("%s, stream %d: got %d, want 200", c.name, i+1, one.StatusCode)
-				}
+				check.Must(t, one.StatusCode, 200, "%s, stream %d", c.name, i+1)
 				if first == nil {
 					first = one
 				}
@@ -119,9 +112,7 @@ func TestStreamsPerCaller(t *testing.T) {
 			for _, caller := range c.callers {
 				wantStreamRejected(t, l.openAs(t, caller), "60", c.message)
 			}
-			if got := l.openAs(t, c.other).StatusCode; got != 200 {
-				t.Errorf("%s, another caller: got %d, want 200", c.name, got)
-			}
+			check.Equal(t, l.openAs(t, c.other).StatusCode, 200, "%s, another caller", c.name)
 			open += c.limit + 1
 			expect(t, "open", l.OpenStreams(), open)
 			first.disconnect()
@@ -146,20 +137,18 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		find := func(email string) *ent.Account {
 			t.Helper()
 			acc, err := l.accounts.Find(t.Context(), email)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return acc
 		}
 
 		one, two := l.openAs(t, revoked[0]), l.openAs(t, revoked[0])
-		testkit.Check(t, l.accounts.Revoke(t.Context(), revoked[0]))
+		check.OK(t, l.accounts.Revoke(t.Context(), revoked[0]))
 		one.waitForEnd(t)
 		two.waitForEnd(t)
 		expect(t, "with a revoked key", l.openAs(t, revoked[0]).StatusCode, 401)
 
 		one = l.openAs(t, deleted[0])
-		testkit.Check(t, l.accounts.Delete(t.Context(), find("deleted@example.com")))
+		check.OK(t, l.accounts.Delete(t.Context(), find("deleted@example.com")))
 		one.waitForEnd(t)
 		expect(t, "with a deleted account", l.openAs(t, deleted[0]).StatusCode, 401)
 
@@ -167,7 +156,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		for range auth.Developer.Terms().Streams + 1 {
 			many = append(many, l.openAs(t, ended[0]))
 		}
-		testkit.Check(t, l.accounts.SetPlan(t.Context(), find("ended@example.com"), auth.Developer))
+		check.OK(t, l.accounts.SetPlan(t.Context(), find("ended@example.com"), auth.Developer))
 		for _, one := range many {
 			one.waitForEnd(t)
 		}
@@ -177,16 +166,14 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		wantStreamRejected(t, l.openAs(t, ended[0]), "60", "your plan allows at most 20")
 
 		// A larger plan ends no stream.
-		testkit.Check(t, l.accounts.SetPlan(t.Context(), find("upgraded@example.com"), auth.Pro))
+		check.OK(t, l.accounts.SetPlan(t.Context(), find("upgraded@example.com"), auth.Pro))
 		wait.Until(t, "the larger plan is noticed", func() bool { return l.upgrades.Load() > 0 })
 		until := l.checks.Load() + 200
 		wait.Until(t, "callers are checked again", func() bool { return l.checks.Load() > until })
 		l.publish(t)
 		l.executor.AnnounceRelease()
 		for _, one := range continuing {
-			if got := one.events(t, 1)[0]; !strings.Contains(got, `"release":2}`) {
-				t.Errorf("got %s, want release 2", got)
-			}
+			check.Contains(t, one.events(t, 1)[0], `"release":2}`, "want release 2")
 		}
 	})
 }

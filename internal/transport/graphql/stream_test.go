@@ -18,6 +18,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -73,9 +74,7 @@ func TestStreamFields(t *testing.T) {
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, l.server.URL+"?query="+query, nil)
 	r.Header.Set("Accept", "text/event-stream")
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer response.Body.Close()
 	opened := time.Now()
 	l.publish(t)
@@ -122,9 +121,8 @@ func TestStreamResumes(t *testing.T) {
 		for line := range invalid.lines {
 			body += line
 		}
-		if invalid.StatusCode != 400 || !strings.Contains(body, "Last-Event-ID must be an event ID, such as evt_42.") {
-			t.Errorf("got %d %s, want 400", invalid.StatusCode, body)
-		}
+		check.Equal(t, invalid.StatusCode, 400)
+		check.Contains(t, body, "Last-Event-ID must be an event ID, such as evt_42.")
 	})
 }
 
@@ -180,9 +178,7 @@ func TestManyStreams(t *testing.T) {
 		var reading sync.WaitGroup
 		for _, one := range all {
 			reading.Go(func() {
-				if got := one.events(t, 1)[0]; !strings.Contains(got, `"release":2}`) {
-					t.Errorf("got %s, want release 2", got)
-				}
+				check.Contains(t, one.events(t, 1)[0], `"release":2}`, "want release 2")
 			})
 		}
 		reading.Wait()
@@ -226,9 +222,7 @@ func TestStreamsEnd(t *testing.T) {
 	l.Handler.Close()
 	one.waitForEnd(t)
 	expect(t, "new stream", l.open(t).StatusCode, 429)
-	if err := l.server.Config.Shutdown(wait.Context(t)); err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, l.server.Config.Shutdown(wait.Context(t)), nil)
 	expect(t, "open", l.OpenStreams(), 0)
 }
 
@@ -267,9 +261,8 @@ func TestInvalidStreams(t *testing.T) {
 		{`subscription ($v: Boolean!) {catalogPublished @include(if: $v) {release}}`, stream, 400, "$v is required."},
 	} {
 		got := serve(h, post(`{"query":"`+c.query+`"}`, c.accept))
-		if got.Code != c.status || !strings.Contains(got.Body.String(), c.want) {
-			t.Errorf("%s as %q: got %d %s, want %d %s", c.query, c.accept, got.Code, got.Body, c.status, c.want)
-		}
+		check.Equal(t, got.Code, c.status, "%s as %q", c.query, c.accept)
+		check.Contains(t, got.Body.String(), c.want, "%s as %q", c.query, c.accept)
 	}
 	r := httptest.NewRequest(http.MethodHead, "/graphql?query="+url.QueryEscape(subscribe), nil)
 	r.Header.Set("Accept", stream)

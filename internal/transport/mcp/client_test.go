@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -29,32 +30,28 @@ func TestGoClient(t *testing.T) {
 		for name, transport := range transports {
 			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 			session, err := client.Connect(t.Context(), transport(), nil)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			tools, err := session.ListTools(t.Context(), nil)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			found, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "search_tools", Arguments: map[string]any{"search": "plume", "limit": 1}})
-			testkit.Check(t, err)
+			check.OK(t, err)
 			if text := found.Content[0].(*sdk.TextContent).Text; len(tools.Tools) != len(examples) || found.IsError || !strings.Contains(text, "plume | Plume") {
 				t.Errorf("%s: got %d tools and %s, want Plume", name, len(tools.Tools), text)
 			}
 			resources, err := session.ListResources(t.Context(), nil)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			if i := slices.IndexFunc(resources.Resources, func(r *sdk.Resource) bool { return r.URI == "palmares://guides/paging" }); i < 0 || len(resources.Resources) != 2 {
 				t.Errorf("%s: got %d resources, want the schema and the guide", name, len(resources.Resources))
 			}
 			for uri, want := range map[string]string{"palmares://tools/plume": `"slug":"plume"`, "palmares://guides/paging": "# Paging", "palmares://schema": "type Query"} {
 				read, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
-				testkit.Check(t, err)
-				if !strings.Contains(read.Contents[0].Text, want) {
-					t.Errorf("%s: %s: got %s, want %s", name, uri, read.Contents[0].Text, want)
-				}
+				check.OK(t, err)
+				check.Contains(t, read.Contents[0].Text, want, "%s: %s", name, uri)
 			}
 			prompt, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "what_changed", Arguments: map[string]string{"since": "release 7"}})
-			testkit.Check(t, err)
-			if text := prompt.Messages[0].Content.(*sdk.TextContent).Text; !strings.Contains(text, "since release 7?") {
-				t.Errorf("%s: got %s, want a prompt", name, text)
-			}
-			testkit.Check(t, session.Close())
+			check.OK(t, err)
+			check.Contains(t, prompt.Messages[0].Content.(*sdk.TextContent).Text, "since release 7?", "%s: want a prompt", name)
+			check.OK(t, session.Close())
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -29,7 +30,7 @@ func TestSearch(t *testing.T) {
 				Results []hit
 				Hint    string
 			}
-			testkit.Check(t, json.Unmarshal(c.tool(t, "search", `{"query":"`+e.query+`"}`).StructuredContent, &found))
+			check.OK(t, json.Unmarshal(c.tool(t, "search", `{"query":"`+e.query+`"}`).StructuredContent, &found))
 			var ids []string
 			for _, h := range found.Results {
 				ids = append(ids, h.ID)
@@ -66,9 +67,7 @@ func TestUnknownIDs(t *testing.T) {
 		}
 	}
 	retired := c.tool(t, "fetch", `{"id":"tool:vigie-3"}`)
-	if !strings.Contains(retired.text(), `"id":"cimetiere:vigie-3"`) {
-		t.Errorf("a retired tool: got %s, want it with its own ID", retired.text())
-	}
+	check.Contains(t, retired.text(), `"id":"cimetiere:vigie-3"`, "a retired tool: want it with its own ID")
 }
 
 func TestReviewResource(t *testing.T) {
@@ -76,28 +75,23 @@ func TestReviewResource(t *testing.T) {
 	read := func(slug string, headers ...string) string {
 		return c.post(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"palmares://reviews/`+slug+`"}}`, headers...).Body.String()
 	}
-	if got := read("plume"); !strings.Contains(got, "Embeddings require an account.") {
-		t.Errorf("without a key: got %s, want an error", got)
-	}
+	check.Contains(t, read("plume"), "Embeddings require an account.", "without a key: want an error")
 	if got := read("plume", "Authorization", "Bearer x"); !strings.Contains(got, `# Plume\n\n## verdict\n\n`) || !strings.Contains(got, credit) {
 		t.Errorf("with a key: got %s, want the review", got)
 	}
-	if got := read("trame-72", "Authorization", "Bearer x"); !strings.Contains(got, `There is no review of \"trame-72\"`) {
-		t.Errorf("a tool without a review: got %s, want an error", got)
-	}
+	check.Contains(t, read("trame-72", "Authorization", "Bearer x"), `There is no review of \"trame-72\"`, "a tool without a review: want an error")
 }
 
 func TestCompareThreeTools(t *testing.T) {
 	c := onSQLite(t)
 	var three, two map[string]json.RawMessage
-	testkit.Check(t, json.Unmarshal(c.tool(t, "compare_tools", `{"a":"plume","b":"enclume-8","c":"ecritoire-cie"}`).StructuredContent, &three))
-	testkit.Check(t, json.Unmarshal(c.tool(t, "compare_tools", `{"a":"plume","b":"ecritoire-cie"}`).StructuredContent, &two))
+	check.OK(t, json.Unmarshal(c.tool(t, "compare_tools", `{"a":"plume","b":"enclume-8","c":"ecritoire-cie"}`).StructuredContent, &three))
+	check.OK(t, json.Unmarshal(c.tool(t, "compare_tools", `{"a":"plume","b":"ecritoire-cie"}`).StructuredContent, &two))
 	if !strings.Contains(string(three["c"]), `"slug":"ecritoire-cie"`) || !strings.Contains(string(three["published_ac"]), "plume-vs-ecritoire-cie") || string(three["published_bc"]) != `{"items":[]}` {
 		t.Errorf("got %s, want three tools and the comparison of two of them", three)
 	}
-	if len(two) != 3 || !strings.Contains(string(two["published"]), "plume-vs-ecritoire-cie") {
-		t.Errorf("got %s, want only a, b and published", two)
-	}
+	check.Must(t, len(two), 3, "want only a, b and published")
+	check.Contains(t, string(two["published"]), "plume-vs-ecritoire-cie", "want only a, b and published")
 	if got := c.tool(t, "compare_tools", `{"a":"plume","b":"enclume-8","c":"ecritoire"}`); !got.IsError || !strings.Contains(got.text(), `c: no tool has the slug "ecritoire". Did you mean ecritoire-cie`) {
 		t.Errorf("got %s, want an error", got.text())
 	}

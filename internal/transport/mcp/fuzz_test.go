@@ -9,16 +9,16 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/problem"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // FuzzArguments checks that arguments of a tool that are accepted have the same meaning when
 // they are written again, and that others are an error of the caller.
 func FuzzArguments(f *testing.F) {
 	operations, err := graph.LoadOperations(queries)
-	testkit.Check(f, err)
+	check.OK(f, err)
 	tools, err := buildTools(rows, operations)
-	testkit.Check(f, err)
+	check.OK(f, err)
 	for _, all := range examples {
 		for _, arguments := range all {
 			f.Add(arguments)
@@ -42,7 +42,7 @@ func FuzzArguments(f *testing.F) {
 				variables[graph.AsOfName] = asOf.String()
 			}
 			written, err := json.Marshal(variables)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			again, asOfAgain, err := tool.read(written)
 			delete(variables, graph.AsOfName)
 			if err != nil || asOfAgain != asOf || !reflect.DeepEqual(again, variables) {
@@ -61,9 +61,7 @@ func FuzzOrigin(f *testing.F) {
 	public, local := newOrigins("https://palmares.example", "https://service.example"), newOrigins("http://127.0.0.1:8080")
 	f.Fuzz(func(t *testing.T, origin string) {
 		known := strings.EqualFold(origin, "https://palmares.example") || strings.EqualFold(origin, "https://service.example")
-		if got := public.allow([]string{origin}); got != known {
-			t.Errorf("%q: got %t, want %t", origin, got, known)
-		}
+		check.Equal(t, public.allow([]string{origin}), known, "%q", origin)
 		if !local.allow([]string{origin}) {
 			return
 		}

@@ -12,7 +12,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/publish"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // A repeated call gets the same reply with its own ID until the next release.
@@ -27,19 +27,15 @@ func TestRepeatedCalls(t *testing.T) {
 		if got := call(id); got != want && id != "1.5" {
 			t.Errorf("id %s: got %s, want %s", id, got, want)
 		}
-		if got := c.counted.Load(); got != int64(i+2) {
-			t.Errorf("got %d counted calls, want %d", got, i+2)
-		}
+		check.Equal(t, c.counted.Load(), int64(i+2), "counted calls")
 	}
 	editions, err := demo.Editions()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	last := strings.Replace(string(editions[len(editions)-1].Feed), `"updated_at":"`+editions[len(editions)-1].Date, `"updated_at":"2027-01-01`, 1)
 	_, err = publish.Import(t.Context(), c.store, feed.NewLines(strings.NewReader(last)), publish.Options{})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	c.cfg.Cache.Publish(len(editions) + 1)
-	if got := call("1"); !strings.Contains(got, "Release 9 of 2027-01-01") {
-		t.Errorf("got %s, want the new release", got)
-	}
+	check.Contains(t, call("1"), "Release 9 of 2027-01-01", "want the new release")
 }
 
 func TestQuota(t *testing.T) {
@@ -48,9 +44,7 @@ func TestQuota(t *testing.T) {
 	call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"catalog_stats","arguments":{}}}`
 	c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	c.post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-	if got := c.counted.Load(); got != 0 {
-		t.Errorf("got %d counted requests, want none for lists and pings", got)
-	}
+	check.Equal(t, c.counted.Load(), 0, "counted requests")
 	read := `{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"palmares://schema"}}`
 	for i, body := range []string{fmt.Sprintf(call, 1), fmt.Sprintf(call, 2), read} {
 		w := c.post(body)
@@ -64,9 +58,7 @@ func TestQuota(t *testing.T) {
 			t.Errorf("over the quota: got %s, want an error", got)
 		}
 	}
-	if got := c.post(read).Body.String(); !strings.Contains(got, `"code":-32000`) {
-		t.Errorf("over the quota: got %s, want an error", got)
-	}
+	check.Contains(t, c.post(read).Body.String(), `"code":-32000`, "over the quota: want an error")
 }
 
 // Messages that do not count against the quota have a limit of their own.
@@ -150,15 +142,12 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: got %d %.300s, want %d and the code %d", name, w.Code, w.Body, e.status, e.code)
 		}
 	}
-	if w := c.post(call, "Mcp-Session-Id", "never-issued"); w.Code != http.StatusOK {
-		t.Errorf("with a session ID: got %d, want it ignored", w.Code)
-	}
+	check.Equal(t, c.post(call, "Mcp-Session-Id", "never-issued").Code, http.StatusOK, "with a session ID: want it ignored")
 	r := httptest.NewRequest(http.MethodGet, Path, nil)
 	w := httptest.NewRecorder()
 	c.ServeHTTP(w, r)
-	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
-		t.Errorf("GET: got %d, want 405", w.Code)
-	}
+	check.Equal(t, w.Code, http.StatusMethodNotAllowed, "GET")
+	check.Equal(t, w.Header().Get("Allow"), "POST", "GET")
 }
 
 func TestOrigins(t *testing.T) {
@@ -166,15 +155,11 @@ func TestOrigins(t *testing.T) {
 	for origin, want := range map[string]int{
 		"": 200, publicURL: 200, "HTTPS://palmares.example": 200, "https://evil.example": 403, "null": 403, "http://localhost": 403, "https://palmares.example.evil.example": 403,
 	} {
-		if w := c.post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Origin", origin); w.Code != want {
-			t.Errorf("%s: got %d, want %d", origin, w.Code, want)
-		}
+		check.Equal(t, c.post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Origin", origin).Code, want, origin)
 	}
 	local := newOrigins("http://127.0.0.1:8080", "https://palmares.example")
 	for origin, want := range map[string]bool{"http://localhost:6274": true, "http://[::1]:1": true, "https://palmares.example": true, "http://192.168.0.1": false} {
-		if got := local.allow([]string{origin}); got != want {
-			t.Errorf("%s on a local server: got %t, want %t", origin, got, want)
-		}
+		check.Equal(t, local.allow([]string{origin}), want, "%s on a local server", origin)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // registrySchema has the registry's rules of 2025-12-11 for the members that we use, in
@@ -40,7 +40,7 @@ const registrySchema = `{
 func TestRegistryEntry(t *testing.T) {
 	c := onSQLite(t)
 	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(registrySchema))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for _, e := range []struct{ publicURL, service, name string }{
 		{"https://palmares.example", "palmares", "example.palmares/palmares"},
 		{"https://api.palmares.example:8443", "Le Palmarès d'été", "example.palmares.api/le-palmares-d-ete"},
@@ -49,11 +49,10 @@ func TestRegistryEntry(t *testing.T) {
 	} {
 		c.cfg.PublicURL, c.cfg.ServiceName, c.cfg.Version = e.publicURL, e.service, "v1.2.0-3-gabc"
 		entry, err := c.RegistryEntry()
-		testkit.Check(t, err)
+		check.OK(t, err)
 		body := string(entry.Body())
-		if !strings.Contains(body, `"name":"`+e.name+`"`) || !strings.Contains(body, `"url":"`+e.publicURL+`/mcp"`) {
-			t.Errorf("got %s, want the name %s and the URL of the server", body, e.name)
-		}
+		check.Contains(t, body, `"name":"`+e.name+`"`)
+		check.Contains(t, body, `"url":"`+e.publicURL+`/mcp"`)
 		validate(t, "server.json", schema, body, false)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // conversation is a client of a server over standard streams.
@@ -69,9 +69,7 @@ func (v *conversation) end() (rest []string) {
 	for reply := range v.replies {
 		rest = append(rest, reply)
 	}
-	if err := <-v.ended; err != nil {
-		v.t.Errorf("got %v, want a clean end", err)
-	}
+	check.Equal(v.t, <-v.ended, nil)
 	return rest
 }
 
@@ -184,9 +182,7 @@ func TestInvalidLines(t *testing.T) {
 	c := onSQLite(t)
 	v := converse(t, c)
 	v.send(initialize)
-	if got := summarize(t, v.receive()); got != `"i" ok` {
-		t.Fatalf("initialize: got %s, want a result", got)
-	}
+	check.Must(t, summarize(t, v.receive()), `"i" ok`, "initialize: want a result")
 	for i, e := range inputs {
 		v.send(e.line + "\n")
 		if e.want != "" {
@@ -196,9 +192,7 @@ func TestInvalidLines(t *testing.T) {
 		}
 		id := fmt.Sprint(1000 + i)
 		v.send(rpc(id, "ping") + "\n")
-		if got := summarize(t, v.receive()); got != id+" ok" {
-			t.Fatalf("after %s: got %.200s, want a reply to ping", e.name, got)
-		}
+		check.Must(t, summarize(t, v.receive()), id+" ok", "after %s: want a reply to ping", e.name)
 	}
 	if rest := v.end(); rest != nil {
 		t.Errorf("got %q at the end, want nothing more", rest)
@@ -220,16 +214,12 @@ func TestRequestsBeforeInitialize(t *testing.T) {
 		{rpc("7", "tools/list"), "7 ok"},
 	} {
 		v.send(e.line + "\n")
-		if got := summarize(t, v.receive()); got != e.want {
-			t.Errorf("%s: got %s, want %s", e.line, got, e.want)
-		}
+		check.Equal(t, summarize(t, v.receive()), e.want, e.line)
 	}
 	v.end()
 	v = converse(t, onSQLite(t))
 	v.send(rpc("1", "tools/list", newest) + "\n")
-	if got := summarize(t, v.receive()); got != "1 ok" {
-		t.Errorf("newest revision: got %s, want a result", got)
-	}
+	check.Equal(t, summarize(t, v.receive()), "1 ok", "newest revision: want a result")
 	v.end()
 }
 
@@ -252,7 +242,7 @@ func TestEndOfInput(t *testing.T) {
 		{"a call", initialize + call, []string{`"i" ok`, "1 ok"}},
 	} {
 		var out bytes.Buffer
-		testkit.Check(t, c.Run(t.Context(), io.NopCloser(strings.NewReader(e.input)), &out))
+		check.OK(t, c.Run(t.Context(), io.NopCloser(strings.NewReader(e.input)), &out))
 		var got []string
 		for line := range strings.Lines(out.String()) {
 			got = append(got, summarize(t, line))
@@ -284,7 +274,7 @@ func TestThousandsOfMessages(t *testing.T) {
 	seen, ahead := map[string]bool{}, int64(0)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var reply struct{ ID json.RawMessage }
-		testkit.Check(t, json.Unmarshal(lines.Bytes(), &reply))
+		check.OK(t, json.Unmarshal(lines.Bytes(), &reply))
 		if seen[string(reply.ID)] {
 			t.Errorf("got a second reply to %s, want one", reply.ID)
 		}
@@ -322,13 +312,13 @@ func TestPendingRequestsAreLimited(t *testing.T) {
 	for i := range 30 {
 		if i >= 20 {
 			_, err := c.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{}}`, i-20))
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}
 		if got := <-pending; got > 20 {
 			t.Errorf("after request %d: got %d pending, want at most 20", i, got)
 		}
 	}
-	testkit.Check(t, c.Close())
+	check.OK(t, c.Close())
 	<-pending
 }
 
@@ -390,9 +380,7 @@ func TestCanceledRequests(t *testing.T) {
 		for _, cancel := range []string{`"b"`, id, id} { // another request, then this one, twice
 			v.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + cancel + `}}` + "\n")
 		}
-		if got := v.receive(); !strings.Contains(got, `"id":`+id) {
-			t.Errorf("%s: got %s, want the end of the canceled request", id, got)
-		}
+		check.Contains(t, v.receive(), `"id":`+id, "%s: want the end of the canceled request", id)
 	}
 	if rest := v.end(); rest != nil {
 		t.Errorf("got %q, want nothing more", rest)
@@ -410,9 +398,7 @@ func TestClosedOutput(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- c.Run(t.Context(), input, output) }()
 		_, _ = io.WriteString(in, line+"\n")
-		if err := <-ended; err != nil {
-			t.Errorf("%s: got %v, want a clean end", line, err)
-		}
+		check.Equal(t, <-ended, nil, line)
 		_ = in.Close()
 	}
 }
@@ -425,13 +411,9 @@ func TestStreamsAfterPanic(t *testing.T) {
 	v.send(initialize)
 	v.receive()
 	v.send(rpc("1", "tools/call", `{"name":"panic"}`) + "\n")
-	if got := summarize(t, v.receive()); got != "1 -32603 Something went wrong on our side." {
-		t.Errorf("got %s, want an internal error", got)
-	}
+	check.Equal(t, summarize(t, v.receive()), "1 -32603 Something went wrong on our side.", "want an internal error")
 	v.send(rpc("2", "ping") + "\n")
-	if got := summarize(t, v.receive()); got != "2 ok" {
-		t.Errorf("got %s, want a reply to ping", got)
-	}
+	check.Equal(t, summarize(t, v.receive()), "2 ok", "want a reply to ping")
 	v.end()
 
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -456,9 +438,7 @@ func FuzzStreams(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		var out bytes.Buffer
-		if err := c.Run(t.Context(), io.NopCloser(bytes.NewReader(input)), &out); err != nil {
-			t.Errorf("got %v, want a clean end", err)
-		}
+		check.Equal(t, c.Run(t.Context(), io.NopCloser(bytes.NewReader(input)), &out), nil)
 		for line := range strings.Lines(out.String()) {
 			summarize(t, line)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"palmares/auth"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -40,18 +40,15 @@ func TestPrivateQueries(t *testing.T) {
 			refused("CSV", named+".csv", unknown+".csv")
 			for _, path := range []string{named, permanent} {
 				r := s.get(t, path, s.as(ana)...).want(t, 200, `[{"slug":`)
-				if r.Header.Get("Cache-Control") != "private, no-cache" || r.Header.Get("Cdn-Cache-Control") != "private, no-store" {
-					t.Errorf("%s: got %v, want a private response", path, r.Header)
-				}
+				check.Equal(t, r.Header.Get("Cache-Control"), "private, no-cache", "%s: %v", path, r.Header)
+				check.Equal(t, r.Header.Get("Cdn-Cache-Control"), "private, no-store", "%s: %v", path, r.Header)
 			}
 			s.get(t, named, "If-None-Match", s.get(t, named, s.as(ana)...).Header.Get("Etag")).want(t, 404, "")
 		}
 
 		// The same text saved by another account is another query.
 		other, same := s.save(t, bea, "mine", best)
-		if same != permanent {
-			t.Errorf("got hash %s, want %s for the same text", same, permanent)
-		}
+		check.Equal(t, same, permanent, "hash")
 		refused("a name whose text is public elsewhere", named, unknown)
 		for _, r := range []got{s.get(t, other), s.get(t, permanent)} {
 			if r.want(t, 200, `[{"slug":`); strings.Contains(r.Header.Get("Cache-Control"), "private") {
@@ -66,7 +63,7 @@ func TestPrivateQueries(t *testing.T) {
 		token := func(email, name string) string {
 			t.Helper()
 			token, err := s.other.SetToken(t.Context(), s.owner(t, email), name)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			return "?token=" + token
 		}
 		s.save(t, ana, "other", best+"#", private)
@@ -81,7 +78,7 @@ func TestPrivateQueries(t *testing.T) {
 		newer := token(ana, "secret")
 		wait.Until(t, "the former token", func() bool { return s.get(t, named+query).StatusCode == 404 })
 		s.get(t, named+newer).want(t, 200, `[{"slug":`)
-		testkit.Check(t, s.other.RevokeToken(t.Context(), s.owner(t, ana), "secret"))
+		check.OK(t, s.other.RevokeToken(t.Context(), s.owner(t, ana), "secret"))
 		wait.Until(t, "the revoked token", func() bool { return s.get(t, named+newer).StatusCode == 404 })
 		public, _ := s.save(t, ana, "public", best+"# public")
 		s.get(t, public).want(t, 200, "[")
@@ -90,8 +87,8 @@ func TestPrivateQueries(t *testing.T) {
 		// Only the account sees the private ones in its document.
 		paths := func(headers ...string) int {
 			doc, err := openapi3.NewLoader().LoadFromData([]byte(s.get(t, "/q/ana/openapi.json", headers...).want(t, 200, `"openapi"`).body))
-			testkit.Check(t, err)
-			testkit.Check(t, doc.Validate(t.Context()))
+			check.OK(t, err)
+			check.OK(t, doc.Validate(t.Context()))
 			return doc.Paths.Len()
 		}
 		if all, others, nobody := paths(s.as(ana)...), paths(s.as(bea)...), paths(); all != 9 || others != 3 || nobody != 3 {
@@ -106,7 +103,7 @@ func TestTokenQuota(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
 		named, permanent := s.save(t, ana, "sheet", best, private)
 		created, err := s.other.SetToken(t.Context(), s.owner(t, ana), "sheet")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		token := "?token=" + created
 		etag := s.get(t, named+".csv"+token).Header.Get("Etag") // the first counted request
 		var all sync.WaitGroup
@@ -130,9 +127,8 @@ func TestTokenQuota(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if statuses[200] != 999 || statuses[429] != 8*130-999 {
-			t.Errorf("got %v, want 999 more responses and then 429", statuses)
-		}
+		check.Equal(t, statuses[200], 999, statuses)
+		check.Equal(t, statuses[429], 8*130-999, statuses)
 		r := s.get(t, named+".csv"+token).want(t, 429, "The daily quota of 1000 requests is used up")
 		if r.Header.Get("Retry-After") == "" || r.Header.Get("X-Ratelimit-Remaining") != "0" {
 			t.Errorf("got %v, want when to retry", r.Header)
@@ -150,7 +146,7 @@ func TestSuspendedQueries(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
 		plan := func(plan auth.Plan) {
 			t.Helper()
-			testkit.Check(t, auth.NewAccounts(s.Store).SetPlan(t.Context(), s.owner(t, ana), plan))
+			check.OK(t, auth.NewAccounts(s.Store).SetPlan(t.Context(), s.owner(t, ana), plan))
 		}
 		plan(auth.Pro)
 		for i := range 6 {

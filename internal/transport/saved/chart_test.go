@@ -7,6 +7,7 @@ import (
 	"palmares/auth"
 	"palmares/ent/savedquery"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -26,21 +27,17 @@ func TestDraft(t *testing.T) {
 		"#" + strings.Repeat("x", MaxDescription+1) + "\nquery " + strings.Repeat("a", 101) + "{stats {toolsTotal}}": "||tiles   ",
 	} {
 		draft, err := q.Draft(text, nil)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		c := draft.Chart
-		if got := draft.Title + "|" + draft.Description + "|" + strings.Join([]string{c.Kind, c.X, c.Y, c.Series}, " "); got != want {
-			t.Errorf("%.60s: got %q, want %q", text, got, want)
-		}
-		if err := c.check(draft.Columns); err != nil {
-			t.Errorf("%.60s: got %v, want a chart that can be saved", text, err)
-		}
+		check.Equal(t, draft.Title+"|"+draft.Description+"|"+strings.Join([]string{c.Kind, c.X, c.Y, c.Series}, " "), want, "%.60s", text)
+		check.Equal(t, c.check(draft.Columns), nil, "%.60s", text)
 	}
 }
 
 func TestChartIsChecked(t *testing.T) {
 	q, _ := newQueries(t, testkit.Open(t, testkit.SQLite(t)))
 	draft, err := q.Draft("{tools {items {slug name score obsolescence}}}", nil)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for chart, want := range map[Chart]string{
 		{}: "", {Kind: Table}: "", {Kind: Tiles}: "", {Kind: Bar, X: "name", Y: "score"}: "", {Kind: Line, X: "obsolescence", Y: "score", Series: "name"}: "",
 		{Kind: "pie"}:                                        "must be line, bar, tiles or table",
@@ -55,9 +52,7 @@ func TestChartIsChecked(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", chart, got, want)
 		}
 	}
-	if got := messageOf(Chart{Kind: Bar, X: "a", Y: "b"}.check(nil)); !strings.Contains(got, "not a table") {
-		t.Errorf("without a table: got %q, want an error", got)
-	}
+	check.Contains(t, messageOf(Chart{Kind: Bar, X: "a", Y: "b"}.check(nil)), "not a table", "without a table: want an error")
 }
 
 // A title and a chart belong to the name of a query. Queries that were saved before there
@@ -70,7 +65,7 @@ func TestTitles(t *testing.T) {
 		saved, err := q.Save(t.Context(), owner, NewQuery{
 			Name: "best", Handle: "titles", Text: text, Title: " Best tools ", Description: "One\r\n\r\ntwo ", Chart: bar, Public: true,
 		})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if saved.Title != "Best tools" || saved.Description != "One\n\ntwo" || saved.Chart != bar {
 			t.Errorf("got %q, %q and %v, want what was saved", saved.Title, saved.Description, saved.Chart)
 		}
@@ -78,10 +73,8 @@ func TestTitles(t *testing.T) {
 			"/q/titles/best": {"Best tools", "One\n\ntwo", bar}, hashAddress(hashOf(text)): {"Best", "Above", Chart{}},
 		} {
 			found, err := q.find(t.Context(), address, 0)
-			testkit.Check(t, err)
-			if found.presentation != want {
-				t.Errorf("%s: got %v, want %v", address, found.presentation, want)
-			}
+			check.OK(t, err)
+			check.Equal(t, found.presentation, want, address)
 		}
 		for search, want := range map[string]int{"best TOOLS": 1, "TWO": 1, "kind": 0, "bar": 0, "score": 0} {
 			if list, _, err := q.Public(t.Context(), search, 10, 0); err != nil || len(list) != want {
@@ -97,7 +90,7 @@ func TestTitles(t *testing.T) {
 				t.Errorf("%+v: got no error, want one", wrong)
 			}
 		}
-		testkit.Check(t, s.Write.SavedQuery.Update().Where(savedquery.Name("best")).SetTitle("").SetDescription("Only this").SetChart("").Exec(t.Context()))
+		check.OK(t, s.Write.SavedQuery.Update().Where(savedquery.Name("best")).SetTitle("").SetDescription("Only this").SetChart("").Exec(t.Context()))
 		if old, err := q.Find(t.Context(), owner, "best"); err != nil || old.Title != "Best" || old.Description != "Only this" || old.Chart != (Chart{}) {
 			t.Errorf("saved before: got %+v and %v, want a title from the name", old, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -18,7 +18,7 @@ func TestDownloadTokens(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
 		owner := s.owner(t, ana)
 		token, err := s.other.CreateDownloadToken(t.Context(), owner, "sheet")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		left := func(r got) int {
 			n, _ := strconv.Atoi(r.Header.Get("X-Ratelimit-Remaining"))
 			return n
@@ -42,9 +42,7 @@ func TestDownloadTokens(t *testing.T) {
 		r := s.get(t, "/api/v1/tools?format=csv&token="+token)
 		s.get(t, "/api/v1/tools?format=csv&token="+token, "If-None-Match", r.Header.Get("Etag")).want(t, 304, "")
 		// A key takes precedence.
-		if r := s.get(t, "/api/v1/tools?format=csv&token="+token, s.as(bea)...).want(t, 200, "slug"); left(r) != 999 {
-			t.Errorf("with another key: got %d left, want 999", left(r))
-		}
+		check.Equal(t, left(s.get(t, "/api/v1/tools?format=csv&token="+token, s.as(bea)...).want(t, 200, "slug")), 999, "with another key: left")
 
 		const elsewhere = "gives access only to files, and to downloads"
 		secret, _ := s.save(t, ana, "secret", best, private)
@@ -79,12 +77,12 @@ func TestDownloadTokens(t *testing.T) {
 
 		wait.Until(t, "the use is recorded", func() bool {
 			list, err := s.other.DownloadTokens(t.Context(), owner)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			return len(list) == 1 && list[0].LastUsedAt != nil
 		})
 		list, err := s.other.DownloadTokens(t.Context(), owner)
-		testkit.Check(t, err)
-		testkit.Check(t, s.other.RevokeDownloadToken(t.Context(), owner, list[0].ID))
+		check.OK(t, err)
+		check.OK(t, s.other.RevokeDownloadToken(t.Context(), owner, list[0].ID))
 		wait.Until(t, "the token is revoked", func() bool {
 			return s.get(t, "/api/v1/tools?format=csv&token="+token).StatusCode == http.StatusUnauthorized
 		})

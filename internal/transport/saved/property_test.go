@@ -18,6 +18,7 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/graphql"
 )
@@ -244,9 +245,7 @@ func decode(t testing.TB, text string) (value any) {
 	t.Helper()
 	in := json.NewDecoder(strings.NewReader(text))
 	in.UseNumber()
-	if err := in.Decode(&value); err != nil {
-		t.Fatalf("%.200s: got %v, want JSON", text, err)
-	}
+	check.OK(t, in.Decode(&value), "%.200s", text)
 	return value
 }
 
@@ -350,9 +349,8 @@ func TestRandomQueries(t *testing.T) {
 			table := get("csv")
 			if wanted.independent {
 				plain++
-				if table.Code != 400 || !strings.Contains(table.Body.String(), "are independent lists") {
-					t.Errorf("%s: got %d %.200s, want an error that it cannot be a table", text, table.Code, table.Body)
-				}
+				check.Equal(t, table.Code, 400, "%s: want an error that it cannot be a table", text)
+				check.Contains(t, table.Body.String(), "are independent lists", "%s: want an error that it cannot be a table", text)
 				continue
 			}
 			if tables++; wanted.nested {
@@ -390,7 +388,7 @@ func TestWithoutCatalogOrDatabase(t *testing.T) {
 				t.Errorf("got %d %s %v, want an empty list before the first release", w.Code, w.Body, w.Header())
 			}
 		}
-		testkit.Check(t, s.Close())
+		check.OK(t, s.Close())
 		w := httptest.NewRecorder()
 		q.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/q/ana/names", nil))
 		if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "Saved queries cannot be read at the moment") {

@@ -11,7 +11,7 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/core/table"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // The body is the value of a single root field, or the items of its page.
@@ -46,13 +46,11 @@ func TestBodies(t *testing.T) {
 			"{tools(limit: 1) {items {slug priceHistory {price} history {score}}}}":                         {`[{"slug":"`, "", "priceHistory history"},
 		} {
 			compiled, err := newQuery(q.Executor, text)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			result := q.Executor.Execute(t.Context(), graph.Request{Operation: compiled.operation})
-			if p := result.Problem(); p != nil {
-				t.Fatalf("%s: got %v, want a result", text, p)
-			}
+			check.Must(t, result.Problem(), nil, "%s: want a result", text)
 			body, err := compiled.bodyOf(result.Data)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			columns, independent := "", strings.TrimSpace(strings.Join(compiled.independent[:], " "))
 			if compiled.table != nil {
 				columns = strings.Join(compiled.table.Columns, " ")
@@ -109,13 +107,11 @@ func TestTables(t *testing.T) {
 			{`{categories {slug toolCount tools(limit: 1, sort: name_asc) {slug}}}`, nil, "slug,toolCount,tools.slug\r\nagents,6,"},
 		} {
 			compiled, err := newQuery(q.Executor, c.text)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			result := q.Executor.Execute(t.Context(), graph.Request{Operation: compiled.operation, Variables: c.variables})
-			if p := result.Problem(); p != nil {
-				t.Fatalf("%s: got %v, want a result", c.text, p)
-			}
+			check.Must(t, result.Problem(), nil, "%s: want a result", c.text)
 			body, err := compiled.bodyOf(result.Data)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			got, err := compiled.write(body, table.CSV, "", c.variables, 1<<20)
 			if err != nil || !strings.HasPrefix(string(got), c.csv) {
 				t.Errorf("%s: got %q and %v, want %q", c.text, got, err, c.csv)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -30,7 +31,7 @@ func TestOwnQueriesWithLibreOfficePandasAndDuckDB(t *testing.T) {
 	for _, path := range s.ownQueries(t) {
 		body := s.get(t, path+".csv").want(t, 200, "").body
 		file := filepath.Join(dir, filepath.Base(path)+".csv")
-		testkit.Check(t, os.WriteFile(file, []byte(body), 0o600))
+		check.OK(t, os.WriteFile(file, []byte(body), 0o600))
 		files, want = append(files, file), append(want, tableOf(t, body))
 	}
 	run := func(program string, args ...string) string {
@@ -50,7 +51,7 @@ func TestOwnQueriesWithLibreOfficePandasAndDuckDB(t *testing.T) {
 	} {
 		for i, line := range strings.Split(strings.TrimSpace(out), "\n") {
 			var got table
-			testkit.Check(t, json.Unmarshal([]byte(line), &got))
+			check.OK(t, json.Unmarshal([]byte(line), &got))
 			if got.Rows != want[i].Rows || !slices.Equal(got.Columns, want[i].Columns) {
 				t.Errorf("%s, %s: got %+v, want %+v", name, filepath.Base(files[i]), got, want[i])
 			}
@@ -63,7 +64,7 @@ func TestOwnQueriesWithLibreOfficePandasAndDuckDB(t *testing.T) {
 		"--headless", "--infilter=CSV:44,34,76,1,,1033,false,false", "--convert-to", "csv:Text - txt - csv (StarCalc):44,34,76", "--outdir", converted}, files...)...)
 	for i, file := range files {
 		text, err := os.ReadFile(filepath.Join(converted, filepath.Base(file)))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if got := tableOf(t, string(text)); got.Rows != want[i].Rows || !slices.Equal(got.Columns, want[i].Columns) {
 			t.Errorf("LibreOffice, %s: got %+v, want %+v", filepath.Base(file), got, want[i])
 		}
@@ -75,7 +76,7 @@ func TestOwnQueriesWithLibreOfficePandasAndDuckDB(t *testing.T) {
 func tableOf(t *testing.T, text string) table {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	found := table{Rows: len(rows) - 1}
 	for i, name := range rows[0] {
 		numbers := true

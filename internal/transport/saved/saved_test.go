@@ -22,6 +22,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
@@ -56,7 +57,7 @@ func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *lo
 		Service: rest.Config{PublicURL: "https://palmares.example", ServiceName: "palmares"},
 		Store:   s, Executor: executor, Cache: memory, Log: log, BuiltIn: builtIn,
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return q, lines
 }
 
@@ -65,7 +66,7 @@ func onDemoCatalog(t *testing.T, test func(t *testing.T, s *store.Store, q *Quer
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		q, _ := newQueries(t, s)
 		test(t, s, q)
 	})
@@ -76,7 +77,7 @@ var accounts atomic.Int64
 func newAccount(t testing.TB, s *store.Store, plan auth.Plan) *ent.Account {
 	t.Helper()
 	created, err := auth.NewAccounts(s).Create(t.Context(), fmt.Sprintf("a%d@example.com", accounts.Add(1)), plan)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return created
 }
 
@@ -109,14 +110,14 @@ func TestSaveCountsExecutions(t *testing.T) {
 		if list, err := q.List(t.Context(), owner); err != nil || len(list) != 0 {
 			t.Errorf("without quota: got %d queries and %v, want none", len(list), err)
 		}
-		testkit.Check(t, save("x", "ana", func() error {
+		check.OK(t, save("x", "ana", func() error {
 			if err := save("y", "", count); problem.Of(err).Code != problem.TooMany {
 				t.Errorf("at the same time: got %v, want too many", err)
 			}
 			return count()
 		}))
 		for i := range auth.Developer.Terms().SavedQueries - 1 {
-			testkit.Check(t, save(fmt.Sprint("q", i), "", count))
+			check.OK(t, save(fmt.Sprint("q", i), "", count))
 		}
 		before := counted
 		if err := save("more", "", count); problem.Of(err).Code != problem.Forbidden || counted != before || before != auth.Developer.Terms().SavedQueries {
@@ -131,12 +132,10 @@ func TestHandlesAreNeverReused(t *testing.T) {
 		for range 2 {
 			owner := newAccount(t, s, auth.Developer)
 			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})
-			testkit.Check(t, err)
-			testkit.Check(t, auth.NewAccounts(s).Delete(t.Context(), owner))
+			check.OK(t, err)
+			check.OK(t, auth.NewAccounts(s).Delete(t.Context(), owner))
 			_, err = q.Save(t.Context(), newAccount(t, s, auth.Developer), NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})
-			if !strings.Contains(messageOf(err), "is taken") {
-				t.Errorf("got %v, want the handle to be taken", err)
-			}
+			check.Contains(t, messageOf(err), "is taken", err)
 		}
 	})
 }
@@ -198,10 +197,9 @@ func TestSaveRejects(t *testing.T) {
 		}
 
 		first, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})
-		testkit.Check(t, err)
-		if first.Named != "https://palmares.example/q/ana/x" || first.Permanent != "https://palmares.example/q/"+hashOf(names) {
-			t.Errorf("got %s and %s, want both URLs", first.Named, first.Permanent)
-		}
+		check.OK(t, err)
+		check.Equal(t, first.Named, "https://palmares.example/q/ana/x", "want both URLs")
+		check.Equal(t, first.Permanent, "https://palmares.example/q/"+hashOf(names), "want both URLs")
 		for handle, want := range map[string]string{"bea": `already has the handle "ana"`, "ana": "", "": ""} {
 			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "y", Handle: handle, Text: names}); !strings.Contains(messageOf(err), want) || want == "" && err != nil {
 				t.Errorf("handle %q: got %v, want %q", handle, err, want)
@@ -242,7 +240,7 @@ func TestLimitUnderConcurrency(t *testing.T) {
 			handle := "at-once-" + string(plan)
 			for i := range limit - 5 {
 				_, err := q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("early-%d", i), Handle: handle, Text: names})
-				testkit.Check(t, err)
+				check.OK(t, err)
 			}
 			var all sync.WaitGroup
 			var saved, refused atomic.Int64
@@ -262,7 +260,7 @@ func TestLimitUnderConcurrency(t *testing.T) {
 			}
 			all.Wait()
 			list, err := q.List(t.Context(), owner)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			if saved.Load() != 5 || refused.Load() != 1 || len(list) != limit {
 				t.Errorf("%s: got %d saved, %d refused and %d in all, want 5, 1 and %d", plan, saved.Load(), refused.Load(), len(list), limit)
 			}
@@ -279,15 +277,15 @@ func TestSuspension(t *testing.T) {
 		owner := newAccount(t, s, auth.Pro)
 		for i := range 7 {
 			_, err := q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("q%d", i), Handle: "ana", Text: names, Public: true})
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}
 		suspended := func(plan auth.Plan) (names []string) {
-			testkit.Check(t, auth.NewAccounts(s).SetPlan(t.Context(), owner, plan))
+			check.OK(t, auth.NewAccounts(s).SetPlan(t.Context(), owner, plan))
 			var err error
 			owner, err = s.Read.Account.Get(t.Context(), owner.ID)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			list, err := q.List(t.Context(), owner)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			for _, query := range list {
 				if query.Suspended {
 					names = append(names, query.Name)
@@ -297,7 +295,7 @@ func TestSuspension(t *testing.T) {
 		}
 		public := func() int {
 			list, _, err := q.Public(t.Context(), "", 100, 0)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			return len(list)
 		}
 		if got := suspended(auth.Pro); len(got) != 0 || public() != 7 {
@@ -306,13 +304,9 @@ func TestSuspension(t *testing.T) {
 		if got := fmt.Sprint(suspended(auth.Developer)); got != "[q5 q6]" || public() != 5 {
 			t.Errorf("got %s suspended and %d public, want [q5 q6] and 5", got, public())
 		}
-		testkit.Check(t, q.Delete(t.Context(), owner, "q0"))
-		if got := fmt.Sprint(suspended(auth.Developer)); got != "[q6]" {
-			t.Errorf("got %s suspended, want [q6]", got)
-		}
-		if got := suspended(auth.Pro); len(got) != 0 {
-			t.Errorf("got %v suspended, want none", got)
-		}
+		check.OK(t, q.Delete(t.Context(), owner, "q0"))
+		check.Equal(t, fmt.Sprint(suspended(auth.Developer)), "[q6]", "suspended")
+		check.Equal(t, len(suspended(auth.Pro)), 0, "suspended")
 	})
 }
 
@@ -323,7 +317,7 @@ func TestVersionsPerDay(t *testing.T) {
 		text := func(i int) string { return fmt.Sprintf("%s #%d", names, i) }
 		for i := range maxVersionsPerDay {
 			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: text(i)})
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}
 		if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(-1)}); !strings.Contains(messageOf(err), "at most 100 different query texts") {
 			t.Errorf("got %v, want an error", err)
@@ -340,16 +334,15 @@ func TestDeletedAccount(t *testing.T) {
 		owner, other := newAccount(t, s, auth.Developer), newAccount(t, s, auth.Developer)
 		for handle, account := range map[string]*ent.Account{"ana": owner, "bea": other} {
 			_, err := q.Save(t.Context(), account, NewQuery{Name: "x", Handle: handle, Text: names, Public: true})
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}
-		testkit.Check(t, auth.NewAccounts(s).Delete(t.Context(), owner))
+		check.OK(t, auth.NewAccounts(s).Delete(t.Context(), owner))
 		queries, err := s.Read.SavedQuery.Query().Count(t.Context())
-		testkit.Check(t, err)
+		check.OK(t, err)
 		versions, err := s.Read.QueryVersion.Query().Count(t.Context())
-		testkit.Check(t, err)
-		if queries != 1 || versions != 1 {
-			t.Errorf("got %d queries and %d versions, want only those of the other account", queries, versions)
-		}
+		check.OK(t, err)
+		check.Equal(t, queries, 1, "want only those of the other account")
+		check.Equal(t, versions, 1, "want only those of the other account")
 	})
 }
 
@@ -357,8 +350,8 @@ func TestDeletedAccount(t *testing.T) {
 func breakQuery(t testing.TB, s *store.Store, row *ent.SavedQuery) string {
 	t.Helper()
 	const text = "{tools {items {oldField}}}"
-	testkit.Check(t, s.Write.QueryVersion.Create().SetHash(hashOf(text)).SetAccountID(row.AccountID).SetText(text).SetPublic(row.Public).Exec(t.Context()))
-	testkit.Check(t, s.Write.SavedQuery.UpdateOneID(row.ID).SetHash(hashOf(text)).Exec(t.Context()))
+	check.OK(t, s.Write.QueryVersion.Create().SetHash(hashOf(text)).SetAccountID(row.AccountID).SetText(text).SetPublic(row.Public).Exec(t.Context()))
+	check.OK(t, s.Write.SavedQuery.UpdateOneID(row.ID).SetHash(hashOf(text)).Exec(t.Context()))
 	return text
 }
 
@@ -369,20 +362,20 @@ func TestBrokenQueries(t *testing.T) {
 		q, _ := newQueries(t, s)
 		owner := newAccount(t, s, auth.Developer)
 		_, err := q.Save(t.Context(), owner, NewQuery{Name: "valid", Handle: "ana", Text: names})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		query, err := q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names + "#"})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		breakQuery(t, s, query.SavedQuery)
 		var found []string
-		check := func() []string {
+		rows := func() []string {
 			found = nil
-			testkit.Check(t, q.Check(t.Context(), func(row *ent.SavedQuery, reason error) error {
+			check.OK(t, q.Check(t.Context(), func(row *ent.SavedQuery, reason error) error {
 				found = append(found, row.Edges.Account.Email+" "+row.Name+" "+reason.Error())
 				return nil
 			}))
 			return found
 		}
-		if got := check(); len(got) != 1 || !strings.Contains(got[0], owner.Email+" old Line 1: Cannot query field \"oldField\"") {
+		if got := rows(); len(got) != 1 || !strings.Contains(got[0], owner.Email+" old Line 1: Cannot query field \"oldField\"") {
 			t.Errorf("got %q, want the old query with its reason", got)
 		}
 		var servers sync.WaitGroup
@@ -396,19 +389,17 @@ func TestBrokenQueries(t *testing.T) {
 		}
 		for _, broken := range []error{nil, errors.New("oldField")} { // in the next versions of the program
 			row := s.Read.SavedQuery.Query().Where(savedquery.Name("old")).WithAccount().OnlyX(t.Context())
-			testkit.Check(t, q.recordBroken(t.Context(), row, broken))
+			check.OK(t, q.recordBroken(t.Context(), row, broken))
 			if got := s.Read.Notice.Query().CountX(t.Context()); (got > 0) != (broken != nil) {
 				t.Errorf("broken %v: got %d emails, want one only if the query is broken", broken, got)
 			}
 		}
 		query, err = q.Find(t.Context(), owner, "old")
-		testkit.Check(t, err)
-		if !strings.Contains(query.BrokenReason, "oldField") {
-			t.Errorf("got reason %q, want the field", query.BrokenReason)
-		}
+		check.OK(t, err)
+		check.Contains(t, query.BrokenReason, "oldField", "reason")
 		query, err = q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names})
-		testkit.Check(t, err)
-		if query.BrokenReason != "" || len(check()) != 0 || s.Read.Notice.Query().CountX(t.Context()) != 0 {
+		check.OK(t, err)
+		if query.BrokenReason != "" || len(rows()) != 0 || s.Read.Notice.Query().CountX(t.Context()) != 0 {
 			t.Errorf("got reason %q, %v or an email, want none after saving", query.BrokenReason, found)
 		}
 	})
@@ -442,7 +433,7 @@ func TestSaveLoadsWithoutDeadline(t *testing.T) {
 	}
 	s := testkit.Open(t, cfg)
 	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	limited, unlimited = 0, 0
 	q, _ := newQueries(t, s)
 	if _, err := q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "a", Handle: "ana", Text: "{ tools { items { name } } }"}); err != nil || limited > 0 || unlimited == 0 {
@@ -455,7 +446,7 @@ func TestUnusedQueriesTakeNoMemory(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Pro)
 		_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		var rows []*ent.SavedQueryCreate
 		var versions []*ent.QueryVersionCreate
 		for i := range 10_000 {
@@ -463,17 +454,15 @@ func TestUnusedQueriesTakeNoMemory(t *testing.T) {
 			rows = append(rows, s.Write.SavedQuery.Create().SetAccountID(owner.ID).SetName(fmt.Sprint("q", i)).SetHash(hashOf(text)).SetPublic(true))
 			versions = append(versions, s.Write.QueryVersion.Create().SetHash(hashOf(text)).SetAccountID(owner.ID).SetText(text).SetPublic(true))
 			if len(rows) == 500 {
-				testkit.Check(t, s.Write.SavedQuery.CreateBulk(rows...).Exec(t.Context()))
-				testkit.Check(t, s.Write.QueryVersion.CreateBulk(versions...).Exec(t.Context()))
+				check.OK(t, s.Write.SavedQuery.CreateBulk(rows...).Exec(t.Context()))
+				check.OK(t, s.Write.QueryVersion.CreateBulk(versions...).Exec(t.Context()))
 				rows, versions = nil, nil
 			}
 		}
 		fresh, _ := newQueries(t, s)
 		before := fresh.Cache.Entries()
 		fresh.Run(t.Context())
-		if after := fresh.Cache.Entries(); after != before {
-			t.Errorf("got %d cached items after checking all, want %d", after, before)
-		}
+		check.Equal(t, fresh.Cache.Entries(), before, "cached items after checking all")
 		if n, err := s.Read.SavedQuery.Query().Where(savedquery.BrokenReasonNEQ("")).Count(t.Context()); n != 0 || err != nil {
 			t.Errorf("got %d broken and %v, want none", n, err)
 		}

@@ -23,6 +23,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/repo"
 	"palmares/internal/dev/testkit/wait"
@@ -78,23 +79,23 @@ func start(t *testing.T, db *store.Store) *service {
 	accounts := auth.NewAccounts(db)
 	for _, email := range []string{ana, bea} {
 		owner, err := accounts.Create(t.Context(), email, auth.Developer)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		s.keys[email], _, err = accounts.CreateKey(t.Context(), owner, "test")
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
 	memory := cache.New(1<<20, nil, log)
 	var err error
 	s.other, err = saved.New(saved.Config{
 		Service: rest.Config{PublicURL: servertest.URL}, Store: db, Executor: graphtest.New(graph.Config{Catalog: db, Cache: memory}), Cache: memory, Log: log,
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return s
 }
 
 func (s *service) owner(t testing.TB, email string) *ent.Account {
 	t.Helper()
 	owner, err := auth.NewAccounts(s.Store).Find(t.Context(), email)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return owner
 }
 
@@ -107,7 +108,7 @@ func (s *service) save(t testing.TB, email, name, text string, change ...func(*s
 		f(&query)
 	}
 	q, err := s.other.Save(t.Context(), s.owner(t, email), query)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return strings.TrimPrefix(q.Named, servertest.URL), strings.TrimPrefix(q.Permanent, servertest.URL)
 }
 
@@ -143,9 +144,8 @@ func (s *service) as(email string) []string {
 // want checks the status and a part of the body.
 func (g got) want(t testing.TB, status int, part string) got {
 	t.Helper()
-	if g.StatusCode != status || !strings.Contains(g.body, part) {
-		t.Errorf("%s: got %d %.300s, want %d with %s", g.Request.URL, g.StatusCode, g.body, status, part)
-	}
+	check.Equal(t, g.StatusCode, status, g.Request.URL)
+	check.Contains(t, g.body, part, g.Request.URL)
 	return g
 }
 
@@ -200,9 +200,7 @@ func TestSavedQueries(t *testing.T) {
 				return len(items)
 			}
 			for query, want := range map[string]int{"": 2, "?limit=3": 3, "?limit=200&score=9": 3, "?unknown=x&limit=1": 1, "?limit=200&search=plume": count("?search=plume&limit=200")} {
-				if got := count(query); got != want {
-					t.Errorf("%s: got %d items, want %d", query, got, want)
-				}
+				check.Equal(t, count(query), want, "%s: items", query)
 			}
 			all, one, two := count("?limit=200"), count("?limit=200&icps=agentic_engineer"), count("?limit=200&icps=agentic_engineer&icps=vibe_coder")
 			if one == 0 || two <= one || two > all {
@@ -225,9 +223,7 @@ func TestSavedQueries(t *testing.T) {
 				"?search=%ff":                         `invalid UTF-8`,
 			} {
 				r := s.get(t, named+query).want(t, 400, want)
-				if r.Header.Get("Cache-Control") != "no-store" {
-					t.Errorf("%s: got Cache-Control %q, want no-store", query, r.Header.Get("Cache-Control"))
-				}
+				check.Equal(t, r.Header.Get("Cache-Control"), "no-store", "%s: Cache-Control", query)
 			}
 			s.get(t, named+".csv?format=json").want(t, 400, "format must be csv")
 			s.get(t, "/q/%ff").want(t, 400, "invalid UTF-8")
@@ -254,9 +250,7 @@ func TestSavedQueries(t *testing.T) {
 			if head := s.send(t, http.MethodHead, named+".json?limit=7", ""); head.StatusCode != 200 || head.Header.Get("Etag") != first.Header.Get("Etag") || head.ContentLength != first.ContentLength {
 				t.Errorf("HEAD: got %d %v, want the headers of GET", head.StatusCode, head.Header)
 			}
-			if r := s.send(t, http.MethodOptions, named, "", "Origin", "https://x.example", "Access-Control-Request-Method", "GET"); r.StatusCode != 204 {
-				t.Errorf("preflight: got %d, want 204", r.StatusCode)
-			}
+			check.Equal(t, s.send(t, http.MethodOptions, named, "", "Origin", "https://x.example", "Access-Control-Request-Method", "GET").StatusCode, 204, "preflight")
 		})
 
 		t.Run("as_of", func(t *testing.T) {
@@ -285,10 +279,8 @@ func TestSavedQueries(t *testing.T) {
 			}
 			wait.Until(t, "the changed query", func() bool { return !strings.Contains(s.get(t, named).body, `"name"`) })
 			s.get(t, next).want(t, 200, `[{"slug":`)
-			if old := s.get(t, permanent); old.body != before {
-				t.Errorf("got %s at the old hash, want %s", old.body, before)
-			}
-			testkit.Check(t, s.other.Delete(t.Context(), s.owner(t, ana), "best"))
+			check.Equal(t, s.get(t, permanent).body, before, "at the old hash")
+			check.OK(t, s.other.Delete(t.Context(), s.owner(t, ana), "best"))
 			wait.Until(t, "the deleted query", func() bool { return s.get(t, named).StatusCode == 404 })
 			for _, path := range []string{permanent, next} {
 				s.get(t, path).want(t, 200, `[{"slug":`)
@@ -302,8 +294,8 @@ func TestPanels(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
 		response := s.get(t, "/q/palmares/openapi.json").want(t, 200, `"/q/palmares/score-movers"`)
 		doc, err := openapi3.NewLoader().LoadFromData([]byte(response.body))
-		testkit.Check(t, err)
-		testkit.Check(t, doc.Validate(t.Context()))
+		check.OK(t, err)
+		check.OK(t, doc.Validate(t.Context()))
 		panels := 0
 		for path, item := range doc.Paths.Map() {
 			r := s.get(t, path).want(t, 200, "")
@@ -317,15 +309,11 @@ func TestPanels(t *testing.T) {
 			}
 			panels++
 			var body any
-			testkit.Check(t, json.Unmarshal([]byte(r.body), &body))
+			check.OK(t, json.Unmarshal([]byte(r.body), &body))
 			schema := content[mediaType].Schema.Value
-			if err := schema.VisitJSON(body); err != nil {
-				t.Errorf("%s: got %v, want a response that matches its schema", path, err)
-			}
+			check.Equal(t, schema.VisitJSON(body), nil, path)
 		}
-		if panels != 15 {
-			t.Errorf("got %d panels, want 15", panels)
-		}
+		check.Equal(t, panels, 15, "panels")
 	})
 }
 
@@ -354,7 +342,7 @@ func TestDocumentsWithNodeLinters(t *testing.T) {
 	for _, handle := range []string{"palmares", "ana", "bea"} {
 		document := s.get(t, "/q/"+handle+"/openapi.json").want(t, 200, `"openapi"`).body
 		file := filepath.Join(t.TempDir(), handle+".json")
-		testkit.Check(t, os.WriteFile(file, []byte(document), 0o600))
+		check.OK(t, os.WriteFile(file, []byte(document), 0o600))
 		for _, c := range []struct {
 			want string
 			args []string

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // Every query of the service can be read as a table, as CSV and as NDJSON.
@@ -44,21 +44,17 @@ func TestOwnQueriesAsTables(t *testing.T) {
 				in := json.NewDecoder(strings.NewReader(line))
 				in.UseNumber()
 				var row map[string]any
-				testkit.Check(t, in.Decode(&row))
+				check.OK(t, in.Decode(&row))
 				for column, name := range rows[0] {
 					value := valueAt(row, name)
 					if value == nil {
 						value = ""
 					}
-					if got := strings.TrimPrefix(rows[i+1][column], "'"); got != fmt.Sprint(value) {
-						t.Errorf("%s, row %d, %s: got %q in CSV and %v in NDJSON, want the same", path, i+1, name, got, value)
-					}
+					check.Equal(t, strings.TrimPrefix(rows[i+1][column], "'"), fmt.Sprint(value), "%s, row %d, %s: %v", path, i+1, name, value)
 				}
 			}
 		}
-		if found != len(columns) {
-			t.Errorf("got %d of the queries with known columns, want %d", found, len(columns))
-		}
+		check.Equal(t, found, len(columns), "of the queries with known columns")
 	})
 }
 
@@ -67,7 +63,7 @@ func TestOwnQueriesAsTables(t *testing.T) {
 func (s *service) ownQueries(t *testing.T) (paths []string) {
 	t.Helper()
 	var document struct{ Paths map[string]any }
-	testkit.Check(t, json.Unmarshal([]byte(s.get(t, "/q/palmares/openapi.json").body), &document))
+	check.OK(t, json.Unmarshal([]byte(s.get(t, "/q/palmares/openapi.json").body), &document))
 	for path := range document.Paths {
 		if strings.Contains(path, ".") {
 			continue

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/browser"
 )
@@ -38,14 +39,10 @@ func currentAssets(t *testing.T) fstest.MapFS {
 	folder := testkit.Assets(t)
 	files := fstest.MapFS{}
 	names, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(folder, name.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		files["built/"+name.Name()] = &fstest.MapFile{Data: data}
 	}
 	return files

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 // The scripts have every message in both languages.
 func TestScriptMessages(t *testing.T) {
 	source, err := os.ReadFile("web/src/messages.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	english, french, found := strings.Cut(string(source), "const french = {")
 	if !found {
 		t.Fatal("got no French messages, want some")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 )
 
 // picture is what an SVG shows.
@@ -168,9 +169,7 @@ func TestDates(t *testing.T) {
 		for _, tick := range axis.ticks(c.room) {
 			got = append(got, strings.ReplaceAll(tick.text, "\u00a0", " "))
 		}
-		if strings.Join(got, "|") != c.want {
-			t.Errorf("%s to %s in %g: got %q, want %q", c.from, c.to, c.room, strings.Join(got, "|"), c.want)
-		}
+		check.Equal(t, strings.Join(got, "|"), c.want, "%s to %s in %g", c.from, c.to, c.room)
 	}
 	drawn := parse(t, linesOf(seriesOf("", 1, 2, 3, 4, 5, 6, 7, 8)), wide)
 	for _, text := range drawn.Texts {
@@ -191,9 +190,7 @@ func TestPeriods(t *testing.T) {
 		"2026-W46": "2026-11-09 week of 9 Nov 2026", "2026-11-10": "2026-11-10 10 Nov 2026", "2026-11-10T01:02:03Z": "2026-11-10 10 Nov 2026",
 	} {
 		slot := Period(lang.English, text)
-		if got := strings.ReplaceAll(day(slot.From).Format(time.DateOnly)+" "+slot.Text, "\u00a0", " "); got != want {
-			t.Errorf("%s: got %s, want %s", text, got, want)
-		}
+		check.Equal(t, strings.ReplaceAll(day(slot.From).Format(time.DateOnly)+" "+slot.Text, "\u00a0", " "), want, text)
 	}
 }
 
@@ -205,9 +202,7 @@ func TestGaps(t *testing.T) {
 	if len(paths) != 2 || strings.Count(paths[0].D, "L") != 1 || strings.Count(paths[1].D, "L") != 2 {
 		t.Errorf("got %+v, want lines of two and of three points", paths)
 	}
-	if len(drawn.Circles) != 6 {
-		t.Errorf("got %d dots, want one for each value", len(drawn.Circles))
-	}
+	check.Equal(t, len(drawn.Circles), 6, "dots")
 	steps, _ := NewLines(lang.English, Steps, Dates(lang.English, date(releases[0]), date("2026-11-30")), Euros, []Series{seriesOf("", 10, 40)})
 	drawn = parse(t, steps, narrow)
 	paths, _ = drawn.of("s0")
@@ -223,9 +218,8 @@ func TestEndLabels(t *testing.T) {
 	for _, width := range []float64{narrow, wide} {
 		plots := linesOf(all...)
 		drawn := parse(t, plots, width) // which checks for overlaps
-		if len(plots) != 1 || plots[0].Series[0].Name != "Agents" {
-			t.Fatalf("got %d plots, the first series %s, want one, ranked by the latest value", len(plots), plots[0].Series[0].Name)
-		}
+		check.Must(t, len(plots), 1, "want one, ranked by the latest value")
+		check.Must(t, plots[0].Series[0].Name, "Agents", "want one, ranked by the latest value")
 		for i, s := range plots[0].Series {
 			_, texts := drawn.of(seriesColor(i))
 			if len(texts) != 1 || !strings.HasPrefix(s.Name, strings.TrimSuffix(texts[0], "…")) {
@@ -298,9 +292,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%v: got %q, %q, want %q, %q", c.values, got, axis.Caption, c.ticks, c.caption)
 		}
 	}
-	if got := Numbers(lang.French, Score, []float64{6, 7}, false, 4).Caption; got != "sur 10 · l’axe commence à 6,0" {
-		t.Errorf("got %q, want it in French", got)
-	}
+	check.Equal(t, Numbers(lang.French, Score, []float64{6, 7}, false, 4).Caption, "sur 10 · l’axe commence à 6,0", "want it in French")
 	drawn := parse(t, linesOf(seriesOf("", 41, 48)), narrow)
 	if !slices.ContainsFunc(drawn.Texts, func(e element) bool { return e.Text == "axis starts at 40" }) {
 		t.Errorf("got %+v, want the caption of the axis", drawn.Texts)
@@ -314,9 +306,7 @@ func TestDecimals(t *testing.T) {
 		table.Add(Period(lang.English, releases[i]), "", &scores[i])
 	}
 	table.SetTimes(lang.English, date("2026-11-30"))
-	if got, want := fmt.Sprint(table.Rows(lang.French, "–")[0].Values, table.Rows(lang.English, "–")[1].Values), "[7,60] [7.64]"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, fmt.Sprint(table.Rows(lang.French, "–")[0].Values, table.Rows(lang.English, "–")[1].Values), "[7,60] [7.64]")
 	plots, _ := table.Plots(lang.English)
 	if got := plots[0].Series[0].Points[0].Text; !strings.HasSuffix(got, "7.60") {
 		t.Errorf("got %s, want two decimals", got)
@@ -326,9 +316,7 @@ func TestDecimals(t *testing.T) {
 		if unit == Count {
 			value = -3
 		}
-		if got := unit.Format(lang.English, value); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.Equal(t, unit.Format(lang.English, value), want)
 	}
 }
 
@@ -337,17 +325,13 @@ func TestDecimals(t *testing.T) {
 func TestSizes(t *testing.T) {
 	plain, remarked := linesOf(seriesOf("", 0, 48)), linesOf(seriesOf("", 41, 48))
 	remarked[0].Remarks = []Remark{{remarked[0].Series[0].Points[1].X, "−2"}}
-	if a, b := parse(t, plain, narrow), parse(t, remarked, narrow); a.bottom != b.bottom {
-		t.Errorf("got heights of %g and %g, want the same", a.bottom, b.bottom)
-	}
+	check.Equal(t, parse(t, plain, narrow).bottom, parse(t, remarked, narrow).bottom, "heights of and")
 	for count, want := range map[int]int{1: 2, 6: 3} {
 		all := make([]Series, count)
 		for i := range all {
 			all[i] = seriesOf(fmt.Sprint("Series ", i), 1, 2)
 		}
-		if got := strings.Count(string((&Chart{Content: linesOf(all...)}).HTML()), "<svg"); got != want {
-			t.Errorf("%d series: got %d drawings, want %d", count, got, want)
-		}
+		check.Equal(t, strings.Count(string((&Chart{Content: linesOf(all...)}).HTML()), "<svg"), want, "%d series: drawings", count)
 	}
 	for count, want := range map[int]int{4: 4, 5: 3, 7: 4, 9: 3, 12: 4} {
 		if got, _ := grid(wide, count); got != want {
@@ -409,9 +393,7 @@ func TestDots(t *testing.T) {
 		p.Series[0].Points = append(p.Series[0].Points, point)
 	}
 	drawn := parse(t, Plots{p}, wide)
-	if len(drawn.Circles) != 639 {
-		t.Errorf("got %d dots, want all 639", len(drawn.Circles))
-	}
+	check.Equal(t, len(drawn.Circles), 639, "dots")
 	_, labels := drawn.of("ink")
 	if len(labels) == 0 {
 		t.Error("got no labels, want those that have room")
@@ -438,9 +420,7 @@ func TestBars(t *testing.T) {
 			for i, b := range bars {
 				label, number := drawn.Texts[2*i], drawn.Texts[2*i+1]
 				if b.Text == "" {
-					if number.Text != "–" {
-						t.Errorf("got %+v, want a dash for a bar without a number", number)
-					}
+					check.Equal(t, number.Text, "–", "%+v", number)
 					continue
 				}
 				bar := rects[0]
@@ -460,18 +440,15 @@ func TestTiles(t *testing.T) {
 	for _, count := range []int{1, 4, 6, 7} {
 		for _, width := range []float64{narrow, wide} {
 			drawn := parse(t, Tiles(slices.Repeat([]Tile{{"Average monthly price, €", "€1,234.56", "−€12 since October 2026"}}, count)), width)
-			if numbers := len(slices.DeleteFunc(drawn.Texts, func(e element) bool { return e.Size < 20 })); numbers != count {
-				t.Errorf("got %d numbers, want %d", numbers, count)
-			}
+			check.Equal(t, len(slices.DeleteFunc(drawn.Texts, func(e element) bool { return e.Size < 20 })), count, "numbers")
 		}
 	}
 }
 
 func TestSparkline(t *testing.T) {
 	got := string(Sparkline([]Point{{X: Time(date("2026-01-01")), Y: 1}, {X: Time(date("2026-02-20")), Y: 3}}, date("2026-04-11")))
-	if !strings.Contains(got, `d="M0 20L29.1 20L29.1 4L64 4"`) || !strings.Contains(got, `aria-hidden="true"`) {
-		t.Errorf("got %s, want two steps", got)
-	}
+	check.Contains(t, got, `d="M0 20L29.1 20L29.1 4L64 4"`, "want two steps")
+	check.Contains(t, got, `aria-hidden="true"`, "want two steps")
 	if got := Sparkline(nil, date("2026-04-11")); strings.Contains(string(got), "<svg") {
 		t.Errorf("got %s, want an empty element", got)
 	}
@@ -482,28 +459,18 @@ func TestSparkline(t *testing.T) {
 func TestFiles(t *testing.T) {
 	c := &Chart{Content: linesOf(seriesOf("One", 1, 2), seriesOf("Two", 3, 4)), Title: "A <title>", Notes: []string{"A note"}}
 	svg, err := c.File(t.Context(), "svg", "Source: palmares")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, want := range []string{`xmlns="http://www.w3.org/2000/svg"`, "A &lt;title&gt;", "A note", "Source: palmares", `stroke="` + colors["s1"] + `"`, `fill="` + colors["paper"] + `"`} {
-		if !strings.Contains(string(svg), want) {
-			t.Errorf("got %s, want %s", svg, want)
-		}
+		check.Contains(t, string(svg), want)
 	}
 	if strings.Contains(string(svg), "class=") {
 		t.Errorf("got %s, want no classes", svg)
 	}
-	if err := xml.Unmarshal(svg, &picture{}); err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, xml.Unmarshal(svg, &picture{}), nil)
 	body, err := c.File(t.Context(), "png", "Source: palmares")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	img, err := png.Decode(bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	seen := map[color.Color]int{}
 	for y := range img.Bounds().Dy() {
 		for x := range img.Bounds().Dx() {
@@ -523,9 +490,7 @@ func TestFiles(t *testing.T) {
 // The names of series are texts in their colors, which are the same in files.
 func TestColors(t *testing.T) {
 	css, err := os.ReadFile("../page/assets/style.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	found := map[string][]string{}
 	for _, m := range regexp.MustCompile(`(--[a-z]+|\.s\d \{ --series): light-dark\((#\w{6}), (#\w{6})\)`).FindAllStringSubmatch(string(css), -1) {
 		found[strings.Trim(strings.TrimSuffix(m[1], " { --series"), "-.")] = m[2:]
@@ -577,9 +542,7 @@ func TestTextsAreEscaped(t *testing.T) {
 	for _, c := range []Content{Plots{plot}, Bars{{Label: evil, Text: evil, Value: 1}}, Tiles{{evil, evil, evil}}} {
 		shown := &Chart{Content: c, Title: evil}
 		file, err := shown.File(t.Context(), "svg", evil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, got := range []string{string(shown.HTML()), string(file)} {
 			if strings.Contains(got, "<script") || !strings.Contains(got, "&lt;script&gt;") {
 				t.Errorf("%T: got %s, want texts escaped", c, got)

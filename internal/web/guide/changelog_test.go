@@ -9,17 +9,14 @@ import (
 	"time"
 
 	"palmares/internal/core/atomxml"
+	"palmares/internal/dev/check"
 	"palmares/internal/web/page"
 )
 
 func TestChangelogIsCurrent(t *testing.T) {
 	want, err := os.ReadFile("../../../CHANGELOG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if changelogText != string(want) {
-		t.Error("got another changelog.md than CHANGELOG.md, want a copy: run go generate ./internal/web/guide")
-	}
+	check.OK(t, err)
+	check.Equal(t, changelogText, string(want), "another changelog.md than CHANGELOG.md")
 }
 
 func TestChangelog(t *testing.T) {
@@ -29,9 +26,7 @@ func TestChangelog(t *testing.T) {
 		!strings.Contains(page, "[0.1.0] - 2026-11-15") || !strings.Contains(page, `<a href="/en/changelog">Changelog</a>`) {
 		t.Errorf("got %d %v %s, want the changelog and a link to it in the footer", html.Code, html.Header(), page)
 	}
-	if err := wellFormed(html.Body.String()); err != nil {
-		t.Errorf("got %v, want well-formed HTML", err)
-	}
+	check.Equal(t, wellFormed(html.Body.String()), nil)
 	for _, id := range duplicates(regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(html.Body.String(), -1)) {
 		t.Errorf("got the id %s twice, want unique ids", id)
 	}
@@ -53,13 +48,9 @@ func TestChangelogFeed(t *testing.T) {
 		t.Errorf("got %+v, want an entry for each version", feed)
 	}
 	g, err := New(testConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	entry, err := g.changelogAtom("# Changelog\n\n## [Unreleased]\n- Soon.\n\n## [2.0] - 2027-01-02\n### Removed\n- `a` & b.\n\n## [1.0] - 2026-12-31\n- First.\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if feed = (atomxml.Feed{}); xml.Unmarshal(entry.Body(), &feed) != nil || len(feed.Entries) != 2 {
 		t.Fatalf("got %s, want two entries", entry.Body())
 	}

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 	"palmares/internal/web/page"
 )
 
@@ -26,9 +27,7 @@ var testConfig = Config{
 func newHandler(t *testing.T) http.Handler {
 	t.Helper()
 	g, err := New(testConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return g
 }
 
@@ -46,18 +45,15 @@ func send(handler http.Handler, method, path string, headers ...string) *httptes
 func TestAllFilesAreListed(t *testing.T) {
 	for folder, l := range map[string]lang.Language{"guides": lang.English, "guides/fr": lang.French} {
 		found, err := fs.Glob(guideFiles, folder+"/*.md")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, file := range found {
 			if name := strings.TrimSuffix(path.Base(file), ".md"); !slices.Contains(order, name) {
 				t.Errorf("got no %s in order, want every guide", file)
 			}
 		}
 		all, err := Read(testConfig, l)
-		if err != nil || len(all) != len(found) {
-			t.Fatalf("%s: got %d guides, %v, want %d", l, len(all), err, len(found))
-		}
+		check.OK(t, err, l)
+		check.Must(t, len(all), len(found), l)
 		for _, g := range all {
 			if g.Title == "" || !strings.HasSuffix(g.Summary, ".") || utf8.RuneCountInString(g.Summary) > 250 {
 				t.Errorf("%s in %s: got title %q and summary %q, want a title and a sentence of at most 250 characters", g.Name, l, g.Title, g.Summary)
@@ -79,13 +75,9 @@ var (
 // of tables, links and code, in French typography.
 func TestTranslations(t *testing.T) {
 	english, err := Read(testConfig, lang.English)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	french, err := Read(testConfig, lang.French)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i, g := range french {
 		original, prose := codeBlock.ReplaceAllString(english[i].Text, ""), codeBlock.ReplaceAllString(g.Text, "")
 		for what, pattern := range map[string]*regexp.Regexp{
@@ -95,19 +87,13 @@ func TestTranslations(t *testing.T) {
 			got, want := pattern.FindAllString(prose, -1), pattern.FindAllString(original, -1)
 			slices.Sort(got)
 			slices.Sort(want)
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: got the %s %q in French, want %q", g.Name, what, got, want)
-			}
+			check.Slices(t, got, want, "%s: %s", g.Name, what)
 		}
 		if g.Title == english[i].Title && g.Summary == english[i].Summary {
 			t.Errorf("%s: got %q, want it in French", g.Name, g.Summary)
 		}
-		if bad := badFrench.FindString(inlineCode.ReplaceAllString(prose, "x")); bad != "" {
-			t.Errorf("%s: got %q, want a no-break space or ’", g.Name, bad)
-		}
-		if !slices.Equal(codeBlock.FindAllString(g.Text, -1), codeBlock.FindAllString(english[i].Text, -1)) {
-			t.Errorf("%s: got other code in French, want the same", g.Name)
-		}
+		check.Equal(t, badFrench.FindString(inlineCode.ReplaceAllString(prose, "x")), "", "%s: want a no-break space or ’", g.Name)
+		check.Slices(t, codeBlock.FindAllString(g.Text, -1), codeBlock.FindAllString(english[i].Text, -1), "%s: other code in French", g.Name)
 	}
 }
 
@@ -158,12 +144,8 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s: got %s, want none", path, wrong)
 			}
 		}
-		if n := strings.Count(page, "<h1"); n != 1 {
-			t.Errorf("%s: got %d h1 elements, want 1", path, n)
-		}
-		if err := wellFormed(page); err != nil {
-			t.Errorf("%s: got %v, want well-formed HTML", path, err)
-		}
+		check.Equal(t, strings.Count(page, "<h1"), 1, "%s: h1 elements", path)
+		check.Equal(t, wellFormed(page), nil, path)
 		for _, id := range duplicates(regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1)) {
 			t.Errorf("%s: got the id %s twice, want unique ids", path, id)
 		}
@@ -285,9 +267,7 @@ func TestNotFound(t *testing.T) {
 		!strings.Contains(got.Body.String(), "## Did you mean…?\n\n- [Webhooks](https://catalog.example/en/guides/webhooks.md)\n") {
 		t.Errorf("Markdown: got %d %s, want 404 with a suggestion", got.Code, got.Body)
 	}
-	if got := send(handler, "GET", "/guides/pagin/"); got.Code != 404 {
-		t.Errorf("unknown guide with a slash: got %d, want 404", got.Code)
-	}
+	check.Equal(t, send(handler, "GET", "/guides/pagin/").Code, 404, "unknown guide with a slash")
 }
 
 func TestTrailingSlash(t *testing.T) {
@@ -334,8 +314,6 @@ func TestInfo(t *testing.T) {
 		"sh until=listening": {Language: "sh", Until: "listening"},
 		"":                   {},
 	} {
-		if got := ParseInfo(text); got != want {
-			t.Errorf("%q: got %+v, want %+v", text, got, want)
-		}
+		check.Equal(t, ParseInfo(text), want, "%q", text)
 	}
 }

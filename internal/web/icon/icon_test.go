@@ -12,15 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/web/page"
 )
 
 func decode(t *testing.T, data []byte) image.Image {
 	t.Helper()
 	i, err := png.Decode(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return i
 }
 
@@ -31,9 +30,7 @@ func pixel(i image.Image, x, y int) color.NRGBA {
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := files.ReadFile("files/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return data
 }
 
@@ -46,9 +43,7 @@ var (
 func TestMark(t *testing.T) {
 	for name, size := range map[string]int{"icon-192.png": 192, "icon-512.png": 512} {
 		i := decode(t, read(t, name))
-		if got := i.Bounds().Size(); got != image.Pt(size, size) {
-			t.Fatalf("got %v, want %d pixels square", got, size)
-		}
+		check.Must(t, i.Bounds().Size(), image.Pt(size, size))
 		if corner, edge := pixel(i, 0, 0).A, pixel(i, size/2, 0); corner > 0x80 || edge != green {
 			t.Errorf("%d: got a corner with alpha %d and an edge of %v, want a rounded green square", size, corner, edge)
 		}
@@ -70,9 +65,7 @@ func TestMark(t *testing.T) {
 			t.Errorf("%d: got %q, want three equal bars in the middle", size, text)
 		}
 	}
-	if corner := pixel(decode(t, read(t, "apple-touch-icon.png")), 0, 0); corner != green {
-		t.Errorf("touch icon: got a corner of %v, want it green", corner)
-	}
+	check.Equal(t, pixel(decode(t, read(t, "apple-touch-icon.png")), 0, 0), green, "touch icon: corner of")
 }
 
 func TestICO(t *testing.T) {
@@ -93,13 +86,9 @@ func TestICO(t *testing.T) {
 			t.Fatalf("got %+v and %v, want %d pixels at %d", e, err, size, end)
 		}
 		end += int(e.Length)
-		if got := decode(t, data[e.Start:end]).Bounds().Dx(); got != size {
-			t.Errorf("got an image of %d pixels, want %d", got, size)
-		}
+		check.Equal(t, decode(t, data[e.Start:end]).Bounds().Dx(), size, "image of pixels")
 	}
-	if end != len(data) {
-		t.Errorf("got %d bytes, want %d", len(data), end)
-	}
+	check.Equal(t, end, len(data), "bytes")
 }
 
 func TestHandlers(t *testing.T) {
@@ -131,14 +120,8 @@ func TestHandlers(t *testing.T) {
 	}
 	for _, icon := range manifest.Icons {
 		size := decode(t, get("GET", icon.Src).Body.Bytes()).Bounds().Size()
-		if got := fmt.Sprintf("%dx%d", size.X, size.Y); got != icon.Sizes {
-			t.Errorf("%s: got %s, want %s", icon.Src, got, icon.Sizes)
-		}
+		check.Equal(t, fmt.Sprintf("%dx%d", size.X, size.Y), icon.Sizes, icon.Src)
 	}
-	if got := decode(t, get("GET", "/og.png").Body.Bytes()).Bounds().Size(); got != image.Pt(1200, 630) {
-		t.Errorf("card: got %v, want 1200 × 630", got)
-	}
-	if got := decode(t, get("GET", "/apple-touch-icon.png").Body.Bytes()).Bounds().Dx(); got != 180 {
-		t.Errorf("touch icon: got %d pixels, want 180", got)
-	}
+	check.Equal(t, decode(t, get("GET", "/og.png").Body.Bytes()).Bounds().Size(), image.Pt(1200, 630), "card")
+	check.Equal(t, decode(t, get("GET", "/apple-touch-icon.png").Body.Bytes()).Bounds().Dx(), 180, "touch icon: pixels")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 )
 
 func TestLocalize(t *testing.T) {
@@ -89,9 +90,7 @@ func TestLinksHaveTheLanguage(t *testing.T) {
 	const want = `<a href="/fr/tools?a=1&amp;b=2">x</a><a class="y" href="/fr/">home</a><a href="/en/tools">English</a><a href="/api/v1/tools">API</a>` +
 		`<a href="/fr/q/a/b">query</a><a href="/q/a/b.csv">data</a><a href="/fr/q">queries</a><link rel="icon" href="/assets/icon.svg"><a href="https://example.com/tools">other</a>` +
 		`<a href="//example.com/tools">other</a><form action="/fr/logout"><p>href=&#34;/tools&#34;</p><a href="#main">main</a>`
-	if got := string(localizeLinks([]byte(body), lang.French)); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	check.Equal(t, string(localizeLinks([]byte(body), lang.French)), want)
 }
 
 func TestSectionsAreNamedInTheLanguage(t *testing.T) {
@@ -100,9 +99,7 @@ func TestSectionsAreNamedInTheLanguage(t *testing.T) {
 		lang.English: `<a href="/en/comparisons?as_of=5">x</a><a href="/en/graveyard.md">y</a><a href="/api/v1/cimetiere">z</a><form action="/en/comparisons/a"><a href="/fr/cimetiere" hreflang="fr">fr</a>`,
 		lang.French:  `<a href="/fr/comparatifs?as_of=5">x</a><a href="/fr/cimetiere.md">y</a><a href="/api/v1/cimetiere">z</a><form action="/fr/comparatifs/a"><a href="/fr/cimetiere" hreflang="fr">fr</a>`,
 	} {
-		if got := string(localizeLinks([]byte(body), l)); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", l, got, want)
-		}
+		check.Equal(t, string(localizeLinks([]byte(body), l)), want, l)
 	}
 	if l, rest, ok := SplitLanguage("/en/graveyard/buvard"); l != lang.English || rest != "/cimetiere/buvard" || !ok {
 		t.Errorf("got %s, %s, %t, want the path that the handlers know", l, rest, ok)
@@ -113,17 +110,13 @@ func TestLayoutNamesTheOtherLanguage(t *testing.T) {
 	service := Service{PublicURL: "https://palmares.example", ServiceName: "palmares"}
 	templates := NewTemplates(files, "templates", nil)
 	body, err := templates.Render("error", service.Content(lang.French, "/tools", Head{}, ErrorPage{Title: "Outils"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, want := range []string{
 		`<html lang="fr">`, `<title>Outils · palmares</title>`, `<link rel="canonical" href="https://palmares.example/fr/tools">`,
 		`hreflang="en" href="https://palmares.example/en/tools"`, `hreflang="fr" href="https://palmares.example/fr/tools"`,
 		`hreflang="x-default" href="https://palmares.example/en/tools"`, `<meta property="og:locale" content="fr_FR">`,
 		`<a href="/en/tools" hreflang="en" lang="en">English</a>`, `Aller au contenu`,
 	} {
-		if !strings.Contains(string(body), want) {
-			t.Errorf("got\n%s\nwant %s", body, want)
-		}
+		check.Contains(t, string(body), want)
 	}
 }

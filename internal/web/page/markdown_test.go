@@ -3,6 +3,8 @@ package page
 import (
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 func TestMarkdown(t *testing.T) {
@@ -13,9 +15,7 @@ func TestMarkdown(t *testing.T) {
 		<tbody><tr><th><a href="/tools/x">X</a><p>Tagline</p><p class="narrow-only">19 €</p></th><td>7 <svg><title>chart</title></svg></td></tr></tbody></table>
 		<details><summary>Show as table</summary><p>7.9 <span class="visually-hidden">to</span></p></details><button>Copy</button></main><footer>Foot</footer></body></html>`
 	text, err := content.markdown([]byte(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := `# Plume
 
 Un [lien](https://palmares.example/tools/x).
@@ -31,9 +31,7 @@ Un [lien](https://palmares.example/tools/x).
 
 Source: palmares
 `
-	if got := strings.TrimSpace(string(text)); got != strings.TrimSpace(want) {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	check.Equal(t, strings.TrimSpace(string(text)), strings.TrimSpace(want))
 	if _, err := content.markdown([]byte("<p>no main</p>")); err == nil {
 		t.Error("got no error for a page without main, want one")
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 func TestAssets(t *testing.T) {
@@ -14,9 +16,8 @@ func TestAssets(t *testing.T) {
 		if got.Code != 200 || got.Header().Get("Content-Type") != contentType || got.Body.Len() == 0 {
 			t.Errorf("%s: got %d, %s and %d bytes, want 200 and %s", name, got.Code, got.Header().Get("Content-Type"), got.Body.Len(), contentType)
 		}
-		if got.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || got.Header().Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: got %v, want immutable and nosniff", name, got.Header())
-		}
+		check.Equal(t, got.Header().Get("Cache-Control"), "public, max-age=31536000, immutable", "%s: %v", name, got.Header())
+		check.Equal(t, got.Header().Get("X-Content-Type-Options"), "nosniff", "%s: %v", name, got.Header())
 		head := httptest.NewRecorder()
 		handler.ServeHTTP(head, httptest.NewRequest("HEAD", SharedAssets.Path(name), nil))
 		if head.Code != 200 || head.Header().Get("Content-Length") == "" || head.Body.Len() != 0 {

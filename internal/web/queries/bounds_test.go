@@ -21,6 +21,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
@@ -43,9 +44,7 @@ func drawAll(t testing.TB, body string, f saved.Chart) (shown *table, drawn *cha
 	drawn = newChart(lang.English, shown, f, november)
 	if drawn != nil {
 		html, err := drawn.Draw(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, shape := range []string{"path", "circle", "rect", "text"} {
 			marks += strings.Count(string(html), "</"+shape+">")
 		}
@@ -176,7 +175,7 @@ func TestPagesAreRenderedOnBudget(t *testing.T) {
 		Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log,
 		BuiltIn: []saved.BuiltIn{{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"}},
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for path, want := range map[string]string{"/q/palmares/scores": "<svg", "/q/palmares/scores/embed": "<svg", "/q": "scores"} {
 		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
 		r.Header.Set("Accept", "text/html")

@@ -7,6 +7,7 @@ import (
 
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
 )
@@ -119,7 +120,7 @@ func TestDownloadLinks(t *testing.T) {
 			Distribution        []struct{ EncodingFormat, ConditionsOfAccess string }
 		} `json:"@graph"`
 	}
-	testkit.Check(t, json.Unmarshal([]byte(jsonLD.FindStringSubmatch(get(t, handler, "/en/", 200))[1]), &data))
+	check.OK(t, json.Unmarshal([]byte(jsonLD.FindStringSubmatch(get(t, handler, "/en/", 200))[1]), &data))
 	files := data.Graph[2].Distribution
 	if !data.Graph[2].IsAccessibleForFree || files[0].ConditionsOfAccess != "" || files[1].EncodingFormat != "text/csv" || files[1].ConditionsOfAccess != "Requires a free API key." {
 		t.Errorf("got %+v, want that JSON is open, and CSV requires a free key", data.Graph[2])

@@ -4,15 +4,17 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
-	"palmares/internal/core/lang"
-	"palmares/internal/server/servertest"
 	"regexp"
 	"strings"
 	"testing"
 
+	"palmares/internal/core/lang"
+	"palmares/internal/server/servertest"
+
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
 )
@@ -82,14 +84,11 @@ func visit(handler http.Handler, method, target string) *httptest.ResponseRecord
 func get(t *testing.T, handler http.Handler, target string, status int, texts ...string) string {
 	t.Helper()
 	got := visit(handler, http.MethodGet, target)
-	if got.Code != status || got.Header().Get("Content-Type") != "text/html; charset=utf-8" {
-		t.Errorf("%s: got %d, %s, want %d and HTML", target, got.Code, got.Header().Get("Content-Type"), status)
-	}
+	check.Equal(t, got.Code, status, target)
+	check.Equal(t, got.Header().Get("Content-Type"), "text/html; charset=utf-8", target)
 	body := got.Body.String()
 	for _, text := range texts {
-		if !strings.Contains(body, text) {
-			t.Errorf("%s: got no %q, want it on the page", target, text)
-		}
+		check.Contains(t, body, text, target)
 	}
 	return body
 }

@@ -2,11 +2,11 @@ package site
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 	"palmares/internal/web/page"
 )
 
@@ -33,17 +33,13 @@ func TestCompletions(t *testing.T) {
 		for _, p := range c.complete(typed) {
 			got = append(got, p.Path)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q: got %v, want %v", typed, got, want)
-		}
+		check.Slices(t, got, want, "%q", typed)
 	}
 	var many []namedPage
 	for i := range 5_000 {
 		many = append(many, named(fmt.Sprintf("/tools/t-%d", i), fmt.Sprintf("Outil %d", i), 5))
 	}
-	if got := newCompletions(many).complete("outil"); len(got) != maxCompletions {
-		t.Errorf("got %d completions, want %d", len(got), maxCompletions)
-	}
+	check.Equal(t, len(newCompletions(many).complete("outil")), maxCompletions, "completions")
 }
 
 // In a large catalog, nothing is compared with all names: the tools here are nil.

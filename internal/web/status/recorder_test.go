@@ -13,6 +13,7 @@ import (
 	"palmares/internal/core/clock"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -92,16 +93,13 @@ func TestRecorder(t *testing.T) {
 		at.pass(writeDelay)
 
 		all, total, err := readDays(t.Context(), s, at.Time, shownDays)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		today := all[len(all)-1]
 		if len(all) != shownDays || today.Minutes != 5 || today.Up != 3 {
 			t.Errorf("got %d days and %+v today, want %d days and 3 minutes up of 5", len(all), today, shownDays)
 		}
-		if total != (Day{Minutes: 5, Up: 3}) || total.percent(lang.English) != "60.00%" {
-			t.Errorf("got %+v, %s, want 3 minutes up of 5", total, total.percent(lang.English))
-		}
+		check.Equal(t, total, (Day{Minutes: 5, Up: 3}))
+		check.Equal(t, total.percent(lang.English), "60.00%")
 		if _, week, err := readDays(t.Context(), s, at.Time, 7); err != nil || week != total {
 			t.Errorf("week: got %+v and %v, want %+v", week, err, total)
 		}
@@ -137,15 +135,11 @@ func TestFailedWrite(t *testing.T) {
 	r.write(ended, true)
 	checks(2)
 	r.write(t.Context(), true)
-	if row := s.Read.Minute.Query().OnlyX(t.Context()); row.Checks != 5 {
-		t.Errorf("got %d checks, want 5", row.Checks)
-	}
+	check.Equal(t, s.Read.Minute.Query().OnlyX(t.Context()).Checks, 5, "checks")
 	// When the server stops, the current minute is written too.
 	checks(1)
 	r.Run(ended)
-	if row := s.Read.Minute.Query().OnlyX(t.Context()); row.Checks != 6 {
-		t.Errorf("after the server stopped: got %d checks, want 6", row.Checks)
-	}
+	check.Equal(t, s.Read.Minute.Query().OnlyX(t.Context()).Checks, 6, "after the server stopped: checks")
 	// The number of pending minutes is limited.
 	for i := range maxPending + 10 {
 		r.pending[i+1] = counts{checks: 1}
@@ -229,9 +223,8 @@ func TestMinutesOutOfRange(t *testing.T) {
 		create(now.AddDate(-1, 0, 0))
 		create(now.AddDate(1, 0, 0))
 		_, total, err := readDays(t.Context(), s, now.Add(writeDelay), shownDays)
-		if err != nil || total != (Day{Minutes: 60, Up: 60}) {
-			t.Errorf("got %+v, %v, want 60 minutes up of 60", total, err)
-		}
+		check.OK(t, err)
+		check.Equal(t, total, (Day{Minutes: 60, Up: 60}))
 		err = s.Update(t.Context(), func(tx *ent.Tx) error { return prune(t.Context(), tx, 62) })
 		if n := s.Read.Minute.Query().CountX(t.Context()); err != nil || n != 62 {
 			t.Errorf("got %d minutes, %v, want 62", n, err)

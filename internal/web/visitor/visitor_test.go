@@ -13,6 +13,7 @@ import (
 
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
+	"palmares/internal/dev/check"
 )
 
 // newTestLimiter returns a limiter and a function that uses CPU time, for use in a
@@ -37,9 +38,7 @@ func (l *Limiter) from(address string) context.Context {
 func mustStart(t *testing.T, l *Limiter, address string) (done func()) {
 	t.Helper()
 	done, err := l.Start(l.from(address))
-	if err != nil {
-		t.Fatalf("%s: got %v, want a page", address, err)
-	}
+	check.OK(t, err, address)
 	return done
 }
 
@@ -154,9 +153,8 @@ func TestWaitingIsLimited(t *testing.T) {
 			done()
 		}
 		mustStart(t, l, "192.0.2.1")()
-		if len(l.rendering) != 0 || len(l.waiting) != 0 {
-			t.Errorf("got %d pages rendering and %d waiting, want none", len(l.rendering), len(l.waiting))
-		}
+		check.Equal(t, len(l.rendering), 0)
+		check.Equal(t, len(l.waiting), 0)
 	})
 }
 

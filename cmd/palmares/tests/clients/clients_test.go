@@ -15,6 +15,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/middleware"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/transport/headers"
@@ -54,12 +55,12 @@ func newWorkspace(t testing.TB, schema string, files ...string) workspace {
 	t.Helper()
 	w := workspace{t, t.TempDir()}
 	packages, err := filepath.Abs(filepath.Join("testdata", "node_modules"))
-	testkit.Check(t, err)
-	testkit.Check(t, os.Symlink(packages, filepath.Join(w.dir, "node_modules")))
+	check.OK(t, err)
+	check.OK(t, os.Symlink(packages, filepath.Join(w.dir, "node_modules")))
 	w.write("schema.graphql", schema)
 	for _, name := range files {
 		content, err := os.ReadFile(filepath.Join("testdata", name))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		w.write(name, string(content))
 	}
 	return w
@@ -68,8 +69,8 @@ func newWorkspace(t testing.TB, schema string, files ...string) workspace {
 func (w workspace) write(name, content string) {
 	w.Helper()
 	path := filepath.Join(w.dir, name)
-	testkit.Check(w, os.MkdirAll(filepath.Dir(path), 0o700))
-	testkit.Check(w, os.WriteFile(path, []byte(content), 0o600))
+	check.OK(w, os.MkdirAll(filepath.Dir(path), 0o700))
+	check.OK(w, os.WriteFile(path, []byte(content), 0o600))
 }
 
 func (w workspace) node(args ...string) string {
@@ -113,13 +114,11 @@ func compileRelay(t *testing.T, schema string) {
 	}
 	w := newWorkspace(t, schema, "relay.config.json")
 	w.write("src/Catalog.js", source)
-	testkit.Check(t, os.Mkdir(filepath.Join(w.dir, "artifacts"), 0o700))
+	check.OK(t, os.Mkdir(filepath.Join(w.dir, "artifacts"), 0o700))
 	w.node("node_modules/relay-compiler/cli.js", "relay.config.json")
 	queries, err := filepath.Glob(filepath.Join(w.dir, "artifacts", "*Query.graphql.js"))
-	testkit.Check(t, err)
-	if len(queries) != 1+len(connections) {
-		t.Errorf("got %d refetch queries, want one for the tool and each of %d connections", len(queries), len(connections))
-	}
+	check.OK(t, err)
+	check.Equal(t, len(queries), 1+len(connections), "refetch queries")
 }
 
 const paginationFragment = "graphql`" + `
@@ -133,14 +132,12 @@ fragment Catalog_TYPE_FIELD on TYPE
 // reads all tools with it. For optional arguments without a value, it sends "".
 func generateGo(t *testing.T, schema, url string) {
 	w := workspace{t, t.TempDir()}
-	testkit.Check(t, os.CopyFS(w.dir, os.DirFS(filepath.Join("testdata", "genqlient"))))
+	check.OK(t, os.CopyFS(w.dir, os.DirFS(filepath.Join("testdata", "genqlient"))))
 	w.write("schema.graphql", schema)
-	testkit.Check(t, os.Mkdir(filepath.Join(w.dir, "catalog"), 0o700))
+	check.OK(t, os.Mkdir(filepath.Join(w.dir, "catalog"), 0o700))
 	w.run(exec.Command("go", "tool", "genqlient"), "GOFLAGS=")
 	w.run(exec.Command("go", "build", "-o", "read", "."), "GOFLAGS=")
-	if out := w.run(exec.Command(filepath.Join(w.dir, "read"), url)); out != "48 of 48 tools\n" {
-		t.Errorf("got %q, want all 48 tools", out)
-	}
+	check.Equal(t, w.run(exec.Command(filepath.Join(w.dir, "read"), url)), "48 of 48 tools\n", "want all 48 tools")
 }
 
 // sendQuery revalidates a response with QUERY, which does not count against the
@@ -158,9 +155,7 @@ func sendQuery(t *testing.T, s *blackbox.Server, key string) {
 			t.Errorf("got %d with %s %q, want %q", got.StatusCode, name, value, want)
 		}
 	}
-	if got := call(middleware.MethodQuery, "If-None-Match", tag); got.StatusCode != http.StatusNotModified {
-		t.Errorf("got %d with the tag %s, want 304", got.StatusCode, tag)
-	}
+	check.Equal(t, call(middleware.MethodQuery, "If-None-Match", tag).StatusCode, http.StatusNotModified, tag)
 	keyed := call(middleware.MethodQuery, "Authorization", "Bearer "+key)
 	if cdn := keyed.Header.Get("CDN-Cache-Control"); keyed.StatusCode != http.StatusOK || cdn != "private, no-store" {
 		t.Errorf("with a key: got %d with CDN-Cache-Control %q, want private, no-store", keyed.StatusCode, cdn)
@@ -171,7 +166,5 @@ func sendQuery(t *testing.T, s *blackbox.Server, key string) {
 		t.Errorf("with a key and the tag: got %d and %s requests remaining, want 304 and %s", unchanged.StatusCode, left, want)
 	}
 	preflight := call(http.MethodOptions, "Origin", "https://dashboard.example", "Access-Control-Request-Method", middleware.MethodQuery)
-	if allowed := preflight.Header.Get("Access-Control-Allow-Methods"); !strings.Contains(allowed, middleware.MethodQuery) {
-		t.Errorf("got the allowed methods %s, want QUERY among them", allowed)
-	}
+	check.Contains(t, preflight.Header.Get("Access-Control-Allow-Methods"), middleware.MethodQuery, "allowed methods")
 }

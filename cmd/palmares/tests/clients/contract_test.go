@@ -12,6 +12,7 @@ import (
 	"github.com/vektah/gqlparser/v2/formatter"
 
 	"palmares/graph"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/repo"
 	"palmares/rest"
@@ -33,22 +34,18 @@ func compareCurrent(t *testing.T, g gate) {
 	openAPIFile, schemaFile := filepath.Join(folder, "openapi.json"), filepath.Join(folder, "schema.graphql")
 	openAPI, schema := currentDocuments(t)
 	if *update {
-		testkit.Check(t, os.MkdirAll(folder, 0o755))
-		testkit.Check(t, os.WriteFile(openAPIFile, []byte(openAPI), 0o644))
-		testkit.Check(t, os.WriteFile(schemaFile, []byte(schema), 0o644))
+		check.OK(t, os.MkdirAll(folder, 0o755))
+		check.OK(t, os.WriteFile(openAPIFile, []byte(openAPI), 0o644))
+		check.OK(t, os.WriteFile(schemaFile, []byte(schema), 0o644))
 	}
 	read := func(file string) string {
 		content, err := os.ReadFile(file)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		return string(content)
 	}
 	const advice = "\nDeprecate it first, and remove it after the next release. After a release, run make contract."
-	if changes := g.openAPI(read(openAPIFile), openAPI); changes != "" {
-		t.Errorf("got breaking changes of the REST API, want none:\n%s%s", changes, advice)
-	}
-	if changes := g.graphQL(read(schemaFile), schema); changes != "" {
-		t.Errorf("got breaking changes of the GraphQL schema, want none:\n%s%s", changes, advice)
-	}
+	check.Equal(t, g.openAPI(read(openAPIFile), openAPI), "", "breaking changes of the REST API")
+	check.Equal(t, g.graphQL(read(schemaFile), schema), "", "breaking changes of the GraphQL schema")
 }
 
 // checkGate checks that the gate reports what would break clients, unless it was
@@ -74,35 +71,23 @@ func checkGate(t *testing.T, g gate) {
 	types := at(removed, "components", "schemas", "ChangeType") // of responses
 	types["enum"] = without(types["enum"], func(value any) bool { return value == "tool_removed" })
 	after, err := json.Marshal(removed)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	got := g.openAPI(openAPI, string(after))
 	for _, want := range []string{
 		"/api/v1/stats api path removed without deprecation", "request parameter `search`", "required property `tagline`",
 	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("got %q, want %s", got, want)
-		}
+		check.Contains(t, got, want)
 	}
-	if got := g.openAPI(deprecated, string(after)); got != "" {
-		t.Errorf("got %s, want none after a deprecation", got)
-	}
-	if got := g.openAPI(string(after), openAPI); got != "" {
-		t.Errorf("got %s, want none for additions", got)
-	}
+	check.Equal(t, g.openAPI(deprecated, string(after)), "", "want none after a deprecation")
+	check.Equal(t, g.openAPI(string(after), openAPI), "", "want none for additions")
 
 	const field, quotes = "  domain: String!", `"""`
 	before, end, _ := strings.Cut(schema, field)
 	before = before[:strings.LastIndex(before, quotes)] // the end of its description
 	fewer := before[:strings.LastIndex(before, quotes)] + end
-	if got := g.graphQL(schema, fewer); !strings.Contains(got, "Field 'domain' was removed from object type 'Tool'") {
-		t.Errorf("got %q, want the removed field", got)
-	}
-	if got := g.graphQL(strings.Replace(schema, field, field+` @deprecated(reason: "x")`, 1), fewer); got != "" {
-		t.Errorf("got %s, want none after a deprecation", got)
-	}
-	if got := g.graphQL(fewer, schema); got != "" {
-		t.Errorf("got %s, want none for additions", got)
-	}
+	check.Contains(t, g.graphQL(schema, fewer), "Field 'domain' was removed from object type 'Tool'", "want the removed field")
+	check.Equal(t, g.graphQL(strings.Replace(schema, field, field+` @deprecated(reason: "x")`, 1), fewer), "", "want none after a deprecation")
+	check.Equal(t, g.graphQL(fewer, schema), "", "want none for additions")
 }
 
 // currentDocuments returns the OpenAPI document and the GraphQL schema.
@@ -112,7 +97,7 @@ func currentDocuments(t *testing.T) (openAPI, schema string) {
 	document, err := rest.Describe(rest.Config{
 		PublicURL: url, ServiceName: "palmares", ServiceURL: url, Credit: "Source : palmares (" + url + ")",
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	var text strings.Builder
 	formatter.NewFormatter(&text, formatter.WithIndent("  ")).FormatSchema(graph.Schema())
 	return string(document) + "\n", text.String()
@@ -128,7 +113,7 @@ func newGate(t *testing.T) gate {
 	t.Helper()
 	testkit.NPM(t, "testdata")
 	w := newWorkspace(t, "", "contract.mjs")
-	testkit.Check(t, os.CopyFS(w.dir, os.DirFS(filepath.Join("testdata", "oasdiff"))))
+	check.OK(t, os.CopyFS(w.dir, os.DirFS(filepath.Join("testdata", "oasdiff"))))
 	w.run(exec.Command("go", "build", "-o", "compare", "github.com/oasdiff/oasdiff"), "GOFLAGS=")
 	return gate{w, filepath.Join(w.dir, "compare")}
 }
@@ -150,7 +135,7 @@ func (g gate) openAPI(before, after string) string {
 		}
 	}
 	kept, err := json.Marshal(old)
-	testkit.Check(g, err)
+	check.OK(g, err)
 	g.write("before.json", string(kept))
 	g.write("after.json", after)
 	out := g.run(exec.Command(g.oasdiff, "breaking", "--format", "json", "--severity-levels", "severity.txt",
@@ -159,7 +144,7 @@ func (g gate) openAPI(before, after string) string {
 		Text, Path string
 		Level      int
 	}
-	testkit.Check(g, json.Unmarshal([]byte(out), &changes))
+	check.OK(g, json.Unmarshal([]byte(out), &changes))
 	var breaking []string
 	const isError = 3
 	for _, c := range changes {
@@ -180,7 +165,7 @@ func (g gate) graphQL(before, after string) string {
 
 func decode(t testing.TB, document string) (object map[string]any) {
 	t.Helper()
-	testkit.Check(t, json.Unmarshal([]byte(document), &object))
+	check.OK(t, json.Unmarshal([]byte(document), &object))
 	return object
 }
 

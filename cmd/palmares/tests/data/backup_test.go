@@ -21,6 +21,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/repo"
@@ -31,9 +32,7 @@ import (
 func deployReadme(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(text)
 }
 
@@ -47,9 +46,7 @@ func commandBlock(t *testing.T, first string) string {
 			found = append(found, block[1])
 		}
 	}
-	if len(found) != 1 {
-		t.Fatalf("got %d code blocks that start with %s, want 1", len(found), first)
-	}
+	check.Must(t, len(found), 1, first)
 	return found[0]
 }
 
@@ -58,9 +55,7 @@ func runDocumented(t *testing.T, cfg store.Config, commands string, env ...strin
 	t.Helper()
 	tools := testkit.PostgreSQL.Ensure(t)
 	here := t.TempDir()
-	if err := os.Symlink(blackbox.Path(t), filepath.Join(here, "palmares")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Symlink(blackbox.Path(t), filepath.Join(here, "palmares")))
 	sh := exec.Command("sh", "-eu", "-c", commands)
 	sh.Env = append(blackbox.Command(t, cfg).Env, append(env, "PATH="+here+":"+tools+":"+os.Getenv("PATH"))...)
 	if out, err := sh.CombinedOutput(); err != nil {
@@ -82,9 +77,7 @@ func backUp(t *testing.T, cfg store.Config) (file string) {
 			commands += line
 		}
 	}
-	if strings.Count(commands, "\n") != 1 {
-		t.Fatalf("got commands %q, want one", commands)
-	}
+	check.Must(t, strings.Count(commands, "\n"), 1, "commands: %q", commands)
 	runDocumented(t, cfg, commands, "BACKUP="+file)
 	return file
 }
@@ -119,25 +112,15 @@ func TestRestoredBackup(t *testing.T) {
 		restored := restore(t, cfg, backUp(t, cfg))
 		after := allRows(t, restored)
 		for table, rows := range before {
-			if after[table] != rows {
-				t.Errorf("%s: got\n%.2000s\nwant\n%.2000s", table, after[table], rows)
-			}
+			check.Equal(t, after[table], rows, table)
 		}
-		if len(after) != len(before) {
-			t.Errorf("got %d tables, want %d", len(after), len(before))
-		}
-		if blackbox.MustRun(t, blackbox.Command(t, restored, "export")).Out != export {
-			t.Error("got another catalog, want the one that was backed up")
-		}
-		if got := blackbox.MustRun(t, blackbox.Command(t, restored, "export", "--as-of", "1")).Out; got != first {
-			t.Errorf("release 1: got %d bytes, want the %d that were backed up", len(got), len(first))
-		}
+		check.Equal(t, len(after), len(before), "tables")
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, restored, "export")).Out, export, "another catalog")
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, restored, "export", "--as-of", "1")).Out, first, "release 1")
 
 		had := len(in.all())
 		s := blackbox.Serve(t, restored)
-		if got := s.Call(t, http.MethodGet, "/api/embeddings/"+slugWithEmbeddings(t, s), "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
-			t.Errorf("restored key: got %d, want 200", got.StatusCode)
-		}
+		check.Equal(t, s.Call(t, http.MethodGet, "/api/embeddings/"+slugWithEmbeddings(t, s), "", "Authorization", "Bearer "+key).StatusCode, 200, "restored key")
 		newest := newestEvent(t, s)
 		blackbox.MustRun(t, blackbox.Command(t, restored, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 6})))
 		// /readyz can be polled because it does not count against a quota.
@@ -179,16 +162,12 @@ func fillAllTables(t *testing.T, cfg store.Config, in *inbox) (key string) {
 	in.wait(t, 5)
 
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	visitor := &http.Client{Jar: jar, Timeout: wait.Limit}
 	post := func(path string, form url.Values) {
 		t.Helper()
 		got, err := visitor.PostForm("http://"+s.Address+path, form)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		_, _ = io.Copy(io.Discard, got.Body)
 		got.Body.Close()
 	}
@@ -215,9 +194,7 @@ func allRows(t *testing.T, cfg store.Config) map[string]string {
 		tables, rows = `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`, `SELECT x::text FROM "%s" x`
 	}
 	db, err := sql.Open(driver, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer db.Close()
 	all := map[string]string{}
 	for _, table := range queryStrings(t, db, tables) {
@@ -235,22 +212,16 @@ func allRows(t *testing.T, cfg store.Config) map[string]string {
 func queryStrings(t *testing.T, db *sql.DB, query string) (all []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer rows.Close()
 	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for rows.Next() {
 		values, into := make([]any, len(columns)), make([]any, len(columns))
 		for i := range values {
 			into[i] = &values[i]
 		}
-		if err := rows.Scan(into...); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, rows.Scan(into...))
 		for i, value := range values {
 			if text, is := value.([]byte); is {
 				values[i] = string(text)
@@ -262,9 +233,7 @@ func queryStrings(t *testing.T, db *sql.DB, query string) (all []string) {
 			all = append(all, fmt.Sprint(values...))
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, rows.Err())
 	return all
 }
 
@@ -327,9 +296,7 @@ func TestBackupDuringWrites(t *testing.T) {
 				case <-end:
 					return
 				case <-time.After(5 * time.Millisecond):
-					if got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
-						t.Errorf("request during a backup: got %d, want 200", got.StatusCode)
-					}
+					check.Equal(t, s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key).StatusCode, 200, "request during a backup")
 				}
 			}
 		})
@@ -395,9 +362,7 @@ func TestExportToOtherDatabase(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
 		runDocumented(t, cfg, lines[0], "CATALOG="+file)
 		runDocumented(t, other, lines[1], "CATALOG="+file)
-		if a, b := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, blackbox.MustRun(t, blackbox.Command(t, other, "export")).Out; a != b {
-			t.Error("got different exports, want the same")
-		}
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, blackbox.MustRun(t, blackbox.Command(t, other, "export")).Out, "different exports")
 		one, two := blackbox.Serve(t, cfg), blackbox.Serve(t, other)
 		for _, path := range []string{"/api/v1/tools", "/api/v1/tools?page=2&limit=7&sort=name_asc", "/api/v1/pricing", "/api/v1/comparatifs", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats"} {
 			a, b := blackbox.ReadAll(t, one.Call(t, http.MethodGet, path, "").Body), blackbox.ReadAll(t, two.Call(t, http.MethodGet, path, "").Body)

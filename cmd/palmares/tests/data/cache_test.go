@@ -15,6 +15,7 @@ import (
 
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -94,9 +95,7 @@ func TestDatabaseDown(t *testing.T) {
 		return s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
 	}
 	for _, path := range []string{"/api/v1/tools", "/api/embeddings/plume"} {
-		if got := get(path); got.StatusCode != 200 {
-			t.Fatalf("%s: got %d, want 200", path, got.StatusCode)
-		}
+		check.Must(t, get(path).StatusCode, 200, path)
 	}
 	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(s.Log.String(), "catalog loaded") })
 	proxy.Cut()
@@ -106,9 +105,7 @@ func TestDatabaseDown(t *testing.T) {
 			"/api/v1/tools", "/api/v1/tools?page=1&sort=score_desc&unknown=x", "/api/embeddings/plume", // cached
 			"/api/v1/stats", "/api/v1/tools/ecritoire-cie", "/api/v1/categories", "/api/v1/tools?category=code", "/api/v1/pricing/plume", // in memory
 		} {
-			if got := get(path); got.StatusCode != 200 {
-				t.Errorf("%s without the database: got %d, want 200", path, got.StatusCode)
-			}
+			check.Equal(t, get(path).StatusCode, 200, "%s without the database", path)
 		}
 		got := get("/api/embeddings/ecritoire-cie")
 		body, _ := io.ReadAll(got.Body)
@@ -147,12 +144,8 @@ func TestEntityTags(t *testing.T) {
 		}
 		sum := sha256.Sum256([]byte(body))
 		for _, guess := range []string{base64.RawURLEncoding.EncodeToString(sum[:15]), base64.RawURLEncoding.EncodeToString(sum[:])} {
-			if got := again.Call(t, http.MethodGet, path, "", "If-None-Match", `"`+guess+`"`); got.StatusCode != http.StatusOK {
-				t.Errorf("guessed tag: got %d, want 200", got.StatusCode)
-			}
+			check.Equal(t, again.Call(t, http.MethodGet, path, "", "If-None-Match", `"`+guess+`"`).StatusCode, http.StatusOK, "guessed tag")
 		}
-		if got := again.Call(t, http.MethodGet, path, "", "If-None-Match", want); got.StatusCode != http.StatusNotModified {
-			t.Errorf("real tag: got %d, want 304", got.StatusCode)
-		}
+		check.Equal(t, again.Call(t, http.MethodGet, path, "", "If-None-Match", want).StatusCode, http.StatusNotModified, "real tag")
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"palmares/ent"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -76,9 +77,7 @@ func measureImport(t *testing.T, cfg store.Config, feed string) time.Duration {
 func killAfter(t *testing.T, cmd *exec.Cmd, after time.Duration) (died bool, took time.Duration) {
 	t.Helper()
 	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cmd.Start())
 	kill := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
 	kill.Stop()

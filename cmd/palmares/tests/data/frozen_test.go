@@ -17,6 +17,7 @@ import (
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -28,9 +29,7 @@ import (
 func newCookieClient(t *testing.T) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	client := &http.Client{
 		Jar: jar, Timeout: 5 * time.Minute, Transport: &http.Transport{},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -79,9 +78,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	}
 	link, _ := s.WaitForEmail(t, "ana@example.com", 0)
 	parsed, err := url.Parse(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	token := url.Values{"token": {parsed.Query().Get("token")}}
 	if status, _, body, err := submit(client, "POST", base+"/login/confirm", token); err != nil || status != http.StatusSeeOther {
 		t.Fatalf("confirmation: got %d %v %s, want 303", status, err, body)
@@ -172,9 +169,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 			return
 		}
 		_ = response.Body.Close()
-		if response.StatusCode != unavailable {
-			t.Errorf("POST /billing/stripe: got %d, want 503", response.StatusCode)
-		}
+		check.Equal(t, response.StatusCode, unavailable, "POST /billing/stripe")
 	})
 	for _, request := range requests {
 		all.Go(func() {
@@ -203,9 +198,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	for _, path := range []string{"/account/usage", "/account/export", "/tools?page=2", "/feeds/prices.atom", "/readyz"} {
 		wait.Until(t, "GET "+path+" is served again", func() bool {
 			status, _, _, err := submit(client, "GET", base+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			// The POST /logout from before may have succeeded by now.
 			return status == http.StatusOK || status == http.StatusSeeOther
 		})

@@ -10,6 +10,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -18,7 +19,7 @@ import (
 func exports(t *testing.T, cfg store.Config) (all []string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), cfg)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer s.Close() // so that the database can be copied later
 	for number := 1; ; number++ {
 		var buf bytes.Buffer
@@ -26,7 +27,7 @@ func exports(t *testing.T, cfg store.Config) (all []string) {
 		if errors.Is(err, store.ErrNoRelease) {
 			return all
 		}
-		testkit.Check(t, err)
+		check.OK(t, err)
 		all = append(all, buf.String())
 	}
 }
@@ -50,9 +51,7 @@ func TestKillKeepsHistory(t *testing.T) {
 		length := time.Since(start)
 		blackbox.MustRun(t, blackbox.Command(t, complete, "import", feeds[4]))
 		want := exports(t, complete)
-		if len(want) != 5 {
-			t.Fatalf("got %d releases, want 5", len(want))
-		}
+		check.Must(t, len(want), 5, "releases")
 		cfg, killed, finished := testkit.Copy(t, old), 0, 0
 		for killed < kills {
 			if finished > 5*kills {
@@ -64,9 +63,7 @@ func TestKillKeepsHistory(t *testing.T) {
 				t.Fatalf("got %d releases after an import was killed, want 3 or 4", len(got))
 			}
 			for i := range got {
-				if got[i] != want[i] {
-					t.Fatalf("release %d after an import was killed: got %d bytes, want the %d from before", i+1, len(got[i]), len(want[i]))
-				}
+				check.Must(t, got[i], want[i], "release %d after an import was killed", i+1)
 			}
 			if died {
 				killed++
@@ -82,9 +79,7 @@ func TestKillKeepsHistory(t *testing.T) {
 			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file))
 		}
 		for i, got := range exports(t, cfg) {
-			if got != want[i] {
-				t.Errorf("release %d after all imports: got %d bytes, want the same %d as without kills", i+1, len(got), len(want[i]))
-			}
+			check.Equal(t, got, want[i], "release %d after all imports", i+1)
 		}
 		t.Logf("%d imports killed, %d finished", killed, finished)
 	})

@@ -13,6 +13,7 @@ import (
 
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -30,19 +31,19 @@ func restoreOver(t *testing.T, cfg store.Config, backup string) {
 		return
 	}
 	db, err := sql.Open("sqlite", "file:"+store.File(cfg.DataDir)+"?_txlock=immediate&_pragma=busy_timeout(30000)")
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer db.Close()
 	db.SetMaxOpenConns(1) // the attached database belongs to a connection
 	_, err = db.ExecContext(t.Context(), "ATTACH ? AS backup", backup)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	tables := queryStrings(t, db, "SELECT name FROM backup.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
 	tx, err := db.BeginTx(t.Context(), nil)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for _, table := range tables {
 		_, err := tx.ExecContext(t.Context(), fmt.Sprintf(`DELETE FROM main."%[1]s"; INSERT INTO main."%[1]s" SELECT * FROM backup."%[1]s"`, table))
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
-	testkit.Check(t, tx.Commit())
+	check.OK(t, tx.Commit())
 }
 
 // A server continues with the content of a backup that is restored under it, and with

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/repo"
@@ -94,7 +95,7 @@ func buildPrevious(t *testing.T) string {
 	}
 	unpack := exec.Command("tar", "-x", "-C", folder)
 	unpack.Stdin = bytes.NewReader(sources)
-	testkit.Check(t, unpack.Run())
+	check.OK(t, unpack.Run())
 	program := filepath.Join(folder, "previous")
 	build := exec.Command("go", "build", "-o", program, "./cmd/palmares")
 	build.Dir = folder

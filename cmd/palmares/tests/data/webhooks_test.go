@@ -21,6 +21,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -70,9 +71,7 @@ func lastSent(t *testing.T, got []http.Header) map[string]int {
 	all := map[string]int{}
 	for _, header := range got {
 		at, err := strconv.Atoi(header.Get("webhook-timestamp"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		id := header.Get("webhook-id")
 		all[id] = max(all[id], at)
 	}
@@ -232,9 +231,7 @@ func TestWebhooksResume(t *testing.T) {
 		if got := webhooks("resume", "1"); got.Code != 0 || !strings.Contains(got.Out, "Endpoint 1 is active") {
 			t.Errorf("resume: got exit code %d, %q and %q, want success", got.Code, got.Out, got.Err)
 		}
-		if got := webhooks("list"); !strings.Contains(got.Out, "active") {
-			t.Errorf("list: got %q, want an active endpoint", got.Out)
-		}
+		check.Contains(t, webhooks("list").Out, "active", "list: want an active endpoint")
 		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code != 0 {
 			t.Errorf("replay after resume: got exit code %d and %q, want success", got.Code, got.Err)
 		}

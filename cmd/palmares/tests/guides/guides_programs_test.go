@@ -19,6 +19,7 @@ import (
 
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -162,9 +163,7 @@ func TestGuidesAfterRelease(t *testing.T) {
 		}
 	}
 	listening := dashboards.start("node live.mjs")
-	if err := listening.waitFor("release 1 of 2026-11-10: 48 tools"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, listening.waitFor("release 1 of 2026-11-10: 48 tools"))
 	waitForFile(t, filepath.Join(dashboards.dir, "last-release.txt")) // or the release would be reported again
 	listening.stop()
 	webhooks.shell("python3 catchup.py", "")
@@ -211,7 +210,7 @@ func revised(t *testing.T, release int) []byte {
 	var feed []string
 	for line := range strings.Lines(string(demo.Catalog())) {
 		var rec struct{ Type, Slug, Name, Category string }
-		testkit.Check(t, json.Unmarshal([]byte(line), &rec))
+		check.OK(t, json.Unmarshal([]byte(line), &rec))
 		switch rec.Type {
 		case "feed":
 			line = strings.Replace(line, "2026-11-10", fmt.Sprintf("2026-11-%d", 9+release), 1)
@@ -247,10 +246,10 @@ func TestGuideKeepsVectorStoreInSync(t *testing.T) {
 	r.key = blackbox.NewKey(t, cfg, "developer")
 	for _, b := range r.blocks {
 		if strings.HasPrefix(b.text, "npm install") {
-			testkit.Check(t, r.run(b))
+			check.OK(t, r.run(b))
 		}
 	}
-	testkit.Check(t, os.WriteFile(filepath.Join(r.dir, "dump.mjs"), []byte(`
+	check.OK(t, os.WriteFile(filepath.Join(r.dir, "dump.mjs"), []byte(`
 		import { PGlite } from "@electric-sql/pglite";
 		import { vector } from "@electric-sql/pglite/vector";
 		const db = new PGlite("vectors", { extensions: { vector } });
@@ -259,15 +258,13 @@ func TestGuideKeepsVectorStoreInSync(t *testing.T) {
 		await db.close();`), 0o600))
 	synced := func(want string) {
 		t.Helper()
-		if got := strings.TrimSpace(r.shell("API_KEY=YOUR_KEY node sync.mjs", "")); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		check.Equal(t, strings.TrimSpace(r.shell("API_KEY=YOUR_KEY node sync.mjs", "")), want)
 		stored := map[string]string{}
 		var rows []struct {
 			Slug, Section, Text string
 			Metadata            map[string]any
 		}
-		testkit.Check(t, json.Unmarshal([]byte(r.shell("node dump.mjs", "")), &rows))
+		check.OK(t, json.Unmarshal([]byte(r.shell("node dump.mjs", "")), &rows))
 		for _, row := range rows {
 			stored[row.Slug+"#"+row.Section] = fmt.Sprint(row.Text, row.Metadata)
 		}
@@ -282,7 +279,7 @@ func TestGuideKeepsVectorStoreInSync(t *testing.T) {
 					Metadata map[string]any
 				}
 			}
-			testkit.Check(t, json.Unmarshal([]byte(blackbox.ReadAll(t, response.Body)), &document))
+			check.OK(t, json.Unmarshal([]byte(blackbox.ReadAll(t, response.Body)), &document))
 			for _, chunk := range document.Chunks {
 				served[slug+"#"+chunk.ID] = fmt.Sprint(chunk.Text, chunk.Metadata)
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/web/guide"
@@ -146,12 +147,12 @@ func (r *reader) installForFiles() {
 	const packages = "../panels/testdata"
 	testkit.NPM(r.T, packages)
 	modules, err := filepath.Abs(filepath.Join(packages, "node_modules"))
-	testkit.Check(r, err)
-	testkit.Check(r, os.Symlink(modules, filepath.Join(r.dir, "node_modules")))
+	check.OK(r, err)
+	check.OK(r, os.Symlink(modules, filepath.Join(r.dir, "node_modules")))
 	python, err := exec.LookPath(testkit.Pandas.Ensure(r.T)) // another one may be first in PATH
-	testkit.Check(r, err)
+	check.OK(r, err)
 	bin := r.TempDir()
-	testkit.Check(r, os.WriteFile(filepath.Join(bin, "python3"), []byte("#!/bin/sh\nexec "+python+" \"$@\"\n"), 0o700))
+	check.OK(r, os.WriteFile(filepath.Join(bin, "python3"), []byte("#!/bin/sh\nexec "+python+" \"$@\"\n"), 0o700))
 	r.env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")}
 }
 
@@ -293,21 +294,21 @@ func (r *reader) connect(b block) error {
 	case server.Command == "palmares":
 		cmd := blackbox.Command(r, r.cfg, server.Args...) // with the folder of the test's database
 		in, err := cmd.StdinPipe()
-		testkit.Check(r, err)
+		check.OK(r, err)
 		replies, err := cmd.StdoutPipe()
-		testkit.Check(r, err)
-		testkit.Check(r, cmd.Start())
+		check.OK(r, err)
+		check.OK(r, cmd.Start())
 		_, err = fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+
 			"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+list)
-		testkit.Check(r, err)
+		check.OK(r, err)
 		lines := bufio.NewReader(replies)
 		for range 2 {
 			line, err := lines.ReadString('\n')
-			testkit.Check(r, err)
+			check.OK(r, err)
 			out += line
 		}
-		testkit.Check(r, in.Close())
-		testkit.Check(r, cmd.Wait())
+		check.OK(r, in.Close())
+		check.OK(r, cmd.Wait())
 	default:
 		headers := []string{"Accept", "application/json, text/event-stream"}
 		for name, value := range server.Headers {
@@ -423,9 +424,7 @@ func TestGuideLinks(t *testing.T) {
 	var all bytes.Buffer
 	for _, path := range []string{"/llms.txt", "/llms-full.txt"} {
 		response := s.Call(t, http.MethodGet, path, "")
-		if response.StatusCode != http.StatusOK {
-			t.Fatalf("%s: got %d, want 200", path, response.StatusCode)
-		}
+		check.Must(t, response.StatusCode, http.StatusOK, path)
 		all.WriteString(blackbox.ReadAll(t, response.Body))
 	}
 	seen := map[string]bool{}
@@ -437,9 +436,7 @@ func TestGuideLinks(t *testing.T) {
 		}
 		seen[path] = true
 		// Account pages redirect to the sign-in page.
-		if response := s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key); response.StatusCode != http.StatusOK {
-			t.Errorf("%s: got %d, want 200", path, response.StatusCode)
-		}
+		check.Equal(t, s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key).StatusCode, http.StatusOK, path)
 	}
 	if len(seen) < 20 {
 		t.Errorf("got %d links, want at least 20", len(seen))

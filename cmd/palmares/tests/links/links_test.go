@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -113,16 +114,16 @@ func (c *crawler) visit(link string) {
 // get requests a document as a new visitor each time: the budget for pages is small.
 func (c *crawler) get(link string, u *url.URL) *document {
 	request, err := http.NewRequest(http.MethodGet, c.base+u.String(), nil)
-	testkit.Check(c.t, err)
+	check.OK(c.t, err)
 	c.requests++
 	request.Header.Set("X-Forwarded-For", fmt.Sprintf("10.%d.%d.1", c.requests/256, c.requests%256))
 	request.Header.Set("Accept", "text/html,*/*;q=0.8")
 	request.Header.Set("Accept-Encoding", "identity") // compressing takes longer than rendering
 	response, err := http.DefaultClient.Do(request)
-	testkit.Check(c.t, err)
+	check.OK(c.t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	testkit.Check(c.t, err)
+	check.OK(c.t, err)
 	if response.StatusCode != http.StatusOK {
 		c.t.Errorf("%s, on %s: got %d, want 200", link, c.found[link], response.StatusCode)
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/repo"
@@ -68,17 +69,13 @@ func TestClientsWithNode(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				list := node(t, append(append([]string{inspector, "--cli"}, target...), "--method", "tools/list")...)
-				if got := strings.Count(compact(t, list), `"readOnlyHint":true`); got != len(calls) {
-					t.Errorf("got %d tools, want %d", got, len(calls))
-				}
+				check.Equal(t, strings.Count(compact(t, list), `"readOnlyHint":true`), len(calls), "tools")
 				for tool, call := range calls {
 					args := append(append([]string{inspector, "--cli"}, target...), "--method", "tools/call", "--tool-name", tool)
 					for _, argument := range call[:len(call)-1] {
 						args = append(args, "--tool-arg", argument)
 					}
-					if got, want := compact(t, node(t, args...)), call[len(call)-1]; !strings.Contains(got, want) {
-						t.Errorf("%s: got %s, want %s", tool, got, want)
-					}
+					check.Contains(t, compact(t, node(t, args...)), call[len(call)-1], tool)
 				}
 			})
 		}
@@ -89,15 +86,11 @@ func TestClientsWithNode(t *testing.T) {
 			"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "caching", "dns-rebinding-protection",
 			"http-header-validation", "sep-2164-resource-not-found",
 		} {
-			if out := node(t, conformance, "server", "--url", url, "--scenario", scenario); !strings.Contains(out, ", 0 failed, 0 warnings") {
-				t.Errorf("%s: got %s, want no failure", scenario, out)
-			}
+			check.Contains(t, node(t, conformance, "server", "--url", url, "--scenario", scenario), ", 0 failed, 0 warnings", "%s: want no failure", scenario)
 		}
 		// Four of its checks call tools that only its own example server has.
 		out, _ := command(t, conformance, "server", "--url", url, "--scenario", "server-stateless").Output()
-		if !strings.Contains(string(out), "Passed: 21/25, 4 failed") {
-			t.Errorf("server-stateless: got %s, want 21 passed checks", out)
-		}
+		check.Contains(t, string(out), "Passed: 21/25, 4 failed", "server-stateless")
 	})
 	for _, version := range []string{"1", "2"} {
 		t.Run("TypeScript client "+version, func(t *testing.T) {
@@ -114,9 +107,8 @@ func TestClientsWithNode(t *testing.T) {
 	})
 	t.Run("invalid key", func(t *testing.T) {
 		got := s.Call(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Accept", "application/json, text/event-stream", "Authorization", "Bearer x")
-		if got.StatusCode != http.StatusUnauthorized || !strings.Contains(got.Header.Get("WWW-Authenticate"), `error="invalid_token", resource_metadata="`) {
-			t.Errorf("got %d, want 401", got.StatusCode)
-		}
+		check.Equal(t, got.StatusCode, http.StatusUnauthorized)
+		check.Contains(t, got.Header.Get("WWW-Authenticate"), `error="invalid_token", resource_metadata="`)
 	})
 }
 
@@ -151,7 +143,7 @@ func compact(t testing.TB, text string) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	testkit.Check(t, encoder.Encode(value))
+	check.OK(t, encoder.Encode(value))
 	return out.String()
 }
 
@@ -180,13 +172,10 @@ func TestQuota(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if granted.Load() != 100 || refused.Load() != 900 {
-		t.Errorf("got %d calls granted and %d refused, want 100 and 900", granted.Load(), refused.Load())
-	}
+	check.Equal(t, granted.Load(), 100)
+	check.Equal(t, refused.Load(), 900)
 	got := s.Call(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Accept", "application/json, text/event-stream")
-	if body := blackbox.ReadAll(t, got.Body); !strings.Contains(body, `"tools":[`) {
-		t.Errorf("got %s, want the list of tools", body)
-	}
+	check.Contains(t, blackbox.ReadAll(t, got.Body), `"tools":[`, "want the list of tools")
 }
 
 // Over standard streams, everything printed is a message of the protocol, even
@@ -195,10 +184,10 @@ func TestStandardStreams(t *testing.T) {
 	t.Parallel()
 	cmd := blackbox.Command(t, blackbox.Demo(t), "mcp")
 	in, err := cmd.StdinPipe()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	out, err := cmd.StdoutPipe()
-	testkit.Check(t, err)
-	testkit.Check(t, cmd.Start())
+	check.OK(t, err)
+	check.OK(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for i, message := range []string{
@@ -208,10 +197,10 @@ func TestStandardStreams(t *testing.T) {
 		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":5}}}`,
 	} {
 		_, err := io.WriteString(in, message+"\n")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if i == 0 {
 			_, err := io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}
 		var got struct {
 			JSONRPC string
@@ -221,13 +210,11 @@ func TestStandardStreams(t *testing.T) {
 			t.Fatalf("got %s, want the reply to message %d", lines.Bytes(), i)
 		}
 	}
-	testkit.Check(t, in.Close())
+	check.OK(t, in.Close())
 	if lines.Scan() {
 		t.Errorf("got %s, want nothing more", lines.Text())
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("got %v, want a clean exit", err)
-	}
+	check.Equal(t, cmd.Wait(), nil)
 	missing := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "mcp"))
 	if missing.Code != 1 || missing.Out != "" || !strings.Contains(missing.Err, "there is no database") {
 		t.Errorf("without a database: got %+v, want an error", missing)
@@ -255,22 +242,22 @@ func TestBrokenStreams(t *testing.T) {
 		}
 	}
 	reader, closed, err := os.Pipe()
-	testkit.Check(t, err)
-	testkit.Check(t, reader.Close())
+	check.OK(t, err)
+	check.OK(t, reader.Close())
 	for name, input := range map[string]string{"a request": ping + "\n", "an invalid line": "{\n"} {
 		cmd := blackbox.Command(t, cfg, "mcp")
 		var log bytes.Buffer
 		cmd.Stdout, cmd.Stderr = closed, &log
 		in, err := cmd.StdinPipe() // stays open
-		testkit.Check(t, err)
-		testkit.Check(t, cmd.Start())
+		check.OK(t, err)
+		check.OK(t, cmd.Start())
 		_, err = io.WriteString(in, input)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if err := cmd.Wait(); err != nil || log.Len() > 0 {
 			t.Errorf("%s without an output: got %v %s, want a normal exit", name, err, &log)
 		}
 	}
-	testkit.Check(t, closed.Close())
+	check.OK(t, closed.Close())
 }
 
 // Over standard streams too, a release can no longer be read after it was pruned, even
@@ -283,15 +270,15 @@ func TestStandardStreamsAfterPruning(t *testing.T) {
 	}
 	cmd := blackbox.Command(t, cfg, "mcp")
 	in, err := cmd.StdinPipe()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	out, err := cmd.StdoutPipe()
-	testkit.Check(t, err)
-	testkit.Check(t, cmd.Start())
+	check.OK(t, err)
+	check.OK(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	send := func(message string) string {
 		_, err := io.WriteString(in, message+"\n")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if !lines.Scan() {
 			t.Fatalf("got no reply to %s, want one", message)
 		}
@@ -306,6 +293,6 @@ func TestStandardStreamsAfterPruning(t *testing.T) {
 	wait.Until(t, "release 1 is no longer served", func() bool {
 		return strings.Contains(send(call), "Release 1 is not available.")
 	})
-	testkit.Check(t, in.Close())
-	testkit.Check(t, cmd.Wait())
+	check.OK(t, in.Close())
+	check.OK(t, cmd.Wait())
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -37,10 +38,10 @@ func start(t testing.TB, s *blackbox.Server, args ...string) *session {
 	c.cmd.Env = append(c.cmd.Env, "PATH="+t.TempDir(), "MCP_AUTO_OPEN_ENABLED=true")
 	var err error
 	c.in, err = c.cmd.StdinPipe()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	out, printed := io.Pipe()
 	c.cmd.Stdout, c.cmd.Stderr = printed, printed
-	testkit.Check(t, c.cmd.Start())
+	check.OK(t, c.cmd.Start())
 	go func() { printed.CloseWithError(c.cmd.Wait()) }()
 	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
 	c.lines = bufio.NewScanner(out)
@@ -80,7 +81,7 @@ func TestOAuthWithNode(t *testing.T) {
 			t.Run(strings.Join(args[:len(args)-1], " "), func(t *testing.T) {
 				c := start(t, s, args...)
 				_, err := fmt.Fprintln(c.in, c.consent(fmt.Sprintf("user%d@example.com", i)))
-				testkit.Check(t, err)
+				check.OK(t, err)
 				c.waitFor(done)
 			})
 		}
@@ -104,7 +105,7 @@ func useRemote(t *testing.T, s *blackbox.Server, url string) {
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"graphql_query","arguments":{"query":"{tool(slug: \"plume\") {embeddings {hash}}}"}}}`,
 	} {
 		_, err := fmt.Fprintln(c.in, message)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if strings.Contains(message, "initialize\"") {
 			c.waitFor(regexp.MustCompile(`"id":0,.*"result"|"result".*"id":0`))
 		}

@@ -12,6 +12,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/apidocs"
 )
@@ -108,9 +109,7 @@ func TestExamples(t *testing.T) {
 						checkResponse(t, e, example.Query, known.variables, known.want(w))
 					}
 				}
-				if tested != len(examples) {
-					t.Errorf("got %d examples, want %d", tested, len(examples))
-				}
+				check.Equal(t, tested, len(examples), "examples")
 				checkIncreases(t, e, w)
 				var items list
 				for _, slug := range w.slugs(func(tool) bool { return true }) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -59,5 +60,5 @@ func readJSON(t *testing.T, cmd *exec.Cmd, into any) {
 		}
 		t.Fatalf("%v: %v %s", cmd.Args, err, stderr)
 	}
-	testkit.Check(t, json.Unmarshal(out, into))
+	check.OK(t, json.Unmarshal(out, into))
 }

@@ -12,6 +12,7 @@ import (
 
 	"palmares/ent/savedquery"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -47,9 +48,7 @@ func (s *service) save(t testing.TB, email, name, text string, flags ...string) 
 	file := blackbox.WriteFile(t, "query.graphql", []byte(text))
 	handle, _, _ := strings.Cut(email, "@")
 	got := s.command(t, append([]string{"queries", "save", email, name, file, "--handle", handle}, flags...)...)
-	if got.Code != 0 {
-		t.Fatalf("got exit code %d, want 0\n%s", got.Code, got.Err)
-	}
+	check.Must(t, got.Code, 0, "exit code")
 	paths := strings.Fields(strings.ReplaceAll(got.Out, "http://"+s.Address, ""))
 	return paths[0], paths[1]
 }
@@ -74,9 +73,8 @@ func (s *service) get(t testing.TB, path string, headers ...string) got {
 // want checks the status and a part of the body.
 func (g got) want(t testing.TB, status int, part string) got {
 	t.Helper()
-	if g.StatusCode != status || !strings.Contains(g.body, part) {
-		t.Errorf("%s: got %d %.300s, want %d with %s", g.Request.URL, g.StatusCode, g.body, status, part)
-	}
+	check.Equal(t, g.StatusCode, status, g.Request.URL)
+	check.Contains(t, g.body, part, g.Request.URL)
 	return g
 }
 
@@ -90,9 +88,7 @@ func TestCommands(t *testing.T) {
 	}
 	printed := strings.TrimSpace(s.command(t, "queries", "token", ana, "best").Out)
 	address, token, _ := strings.Cut(printed, "?")
-	if address != "http://"+s.Address+named {
-		t.Errorf("got %s, want the URL of the query with its token", printed)
-	}
+	check.Equal(t, address, "http://"+s.Address+named, printed)
 	s.get(t, named+"?"+token).want(t, 200, `[{"slug":`)
 	file := blackbox.WriteFile(t, "query.graphql", []byte(best))
 	for _, c := range []struct {
@@ -132,9 +128,9 @@ func TestBrokenQueries(t *testing.T) {
 	const text, hash = "{tools {items {oldField}}}", "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
 	db := testkit.Open(t, cfg)
 	row, err := db.Read.SavedQuery.Query().Where(savedquery.Name("old")).Only(t.Context())
-	testkit.Check(t, err)
-	testkit.Check(t, db.Write.QueryVersion.Create().SetHash(hash).SetAccountID(row.AccountID).SetText(text).SetPublic(true).Exec(t.Context()))
-	testkit.Check(t, db.Write.SavedQuery.UpdateOneID(row.ID).SetHash(hash).Exec(t.Context()))
+	check.OK(t, err)
+	check.OK(t, db.Write.QueryVersion.Create().SetHash(hash).SetAccountID(row.AccountID).SetText(text).SetPublic(true).Exec(t.Context()))
+	check.OK(t, db.Write.SavedQuery.UpdateOneID(row.ID).SetHash(hash).Exec(t.Context()))
 
 	if got := s.command(t, "queries", "check"); got.Code != 1 || !strings.HasPrefix(got.Out, ana+"  old  Line 1: Cannot query field") || strings.Count(got.Out, "\n") != 1 {
 		t.Errorf("got %d %s %s, want the old query", got.Code, got.Out, got.Err)

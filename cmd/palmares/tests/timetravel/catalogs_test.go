@@ -24,6 +24,7 @@ import (
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/transport/graphql"
 	"palmares/rest"
 )
@@ -43,9 +44,7 @@ var published = regexp.MustCompile(`,"published":(true|false)`)
 func randomCatalog(t testing.TB, i, tools int) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := synth.Write(t.Context(), &buf, synth.Options{Tools: tools, Seed: uint64(i / 5), Revision: i}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, synth.Write(t.Context(), &buf, synth.Options{Tools: tools, Seed: uint64(i / 5), Revision: i}))
 	r := rand.New(rand.NewPCG(uint64(i), 7))
 	removed := map[string]bool{}
 	var lines []string
@@ -98,9 +97,7 @@ func refersTo(line string, slugs map[string]bool) bool {
 func publishFeed(t testing.TB, s *store.Store, data []byte) int {
 	t.Helper()
 	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if report.Release == 0 {
 		t.Fatal("got no release, want one")
 	}
@@ -138,9 +135,7 @@ func newServer(t testing.TB, catalog release.Database) *server {
 func (s *server) publish(t testing.TB, db *store.Store, data []byte) int {
 	t.Helper()
 	number := publishFeed(t, db, data)
-	if err := s.responses.Renew(number); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.responses.Renew(number))
 	return number
 }
 

@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -37,9 +38,8 @@ func fourReleases(t testing.TB, db *store.Store) []*ent.Release {
 	publishFeed(t, db, smallCatalog("2026-02-10", 3, "a", "b", "c"))
 	publishFeed(t, db, smallCatalog("2026-03-01", 4, "a", "c"))
 	releases, err := db.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())
-	if err != nil || len(releases) != 4 {
-		t.Fatalf("got %d releases and %v, want 4", len(releases), err)
-	}
+	check.OK(t, err)
+	check.Must(t, len(releases), 4)
 	return releases
 }
 
@@ -94,9 +94,7 @@ func TestHeaders(t *testing.T) {
 				}
 				checkTag(t, s, developer, target, got.Header())
 				numbered := strings.TrimPrefix(got.Header().Get("Content-Location"), publicURL)
-				if same := s.get(developer, numbered); same.Body.String() != got.Body.String() {
-					t.Errorf("%s: got %s, want %s", numbered, same.Body, got.Body)
-				}
+				check.Equal(t, s.get(developer, numbered).Body.String(), got.Body.String(), numbered)
 			}
 			checkPages(t, s)
 		}
@@ -104,9 +102,7 @@ func TestHeaders(t *testing.T) {
 		if control := embeddings.Header().Get("Cache-Control"); embeddings.Code != 200 || control != "private, max-age=31536000, immutable" {
 			t.Errorf("embeddings: got %d with Cache-Control %s, want a private one", embeddings.Code, control)
 		}
-		if got := s.get(anonymous, "/api/embeddings/a?as_of=2"); got.Code != 401 {
-			t.Errorf("embeddings without a key: got %d, want 401", got.Code)
-		}
+		check.Equal(t, s.get(anonymous, "/api/embeddings/a?as_of=2").Code, 401, "embeddings without a key")
 	})
 }
 
@@ -120,13 +116,9 @@ func checkTag(t testing.TB, s *server, caller auth.Caller, target string, header
 		t.Errorf("%s: got %d with the tag %q, want 304", target, again.Code, tag)
 	}
 	for _, name := range []string{"Etag", "Cache-Control", "Content-Location", "Memento-Datetime", "X-Service-Release", "Vary"} {
-		if got, want := again.Header().Get(name), header.Get(name); got != want {
-			t.Errorf("%s: got %s %q with 304, want %q", target, name, got, want)
-		}
+		check.Equal(t, again.Header().Get(name), header.Get(name), "%s: %s", target, name)
 	}
-	if other := s.get(caller, target, "If-None-Match", `"another"`); other.Code != 200 {
-		t.Errorf("%s: got %d with another tag, want 200", target, other.Code)
-	}
+	check.Equal(t, s.get(caller, target, "If-None-Match", `"another"`).Code, 200, "%s: with another tag", target)
 }
 
 // checkPages follows the links from page to page of an earlier release.
@@ -136,18 +128,14 @@ func checkPages(t testing.TB, s *server) {
 		target, slugs := "/api/v1/tools?sort=name_asc&limit=1&as_of="+asOf, ""
 		for target != "" {
 			got := s.get(anonymous, target)
-			if total := got.Header().Get("X-Total-Count"); total != "3" {
-				t.Fatalf("%s: got X-Total-Count %s, want 3", target, total)
-			}
+			check.Must(t, got.Header().Get("X-Total-Count"), "3", "%s: X-Total-Count", target)
 			slugs += regexp.MustCompile(`"slug":"(\w+)"`).FindStringSubmatch(got.Body.String())[1]
 			target = ""
 			if next := regexp.MustCompile(`<` + publicURL + `([^>]*)>; rel="next"`).FindStringSubmatch(got.Header().Get("Link")); next != nil {
 				target = next[1]
 			}
 		}
-		if slugs != "abc" {
-			t.Errorf("as of %s: got the tools %s by following links, want abc", asOf, slugs)
-		}
+		check.Equal(t, slugs, "abc", "as of %s: tools by following links", asOf)
 	}
 }
 
@@ -217,9 +205,8 @@ func TestInvalidAsOf(t *testing.T) {
 			}
 		}
 		newest, day := s.get(anonymous, "/api/v1/tools"), s.get(anonymous, "/api/v1/tools?as_of=9999-12-31")
-		if day.Code != 200 || day.Body.String() != newest.Body.String() {
-			t.Errorf("as of a day after the newest: got %d %s, want the newest", day.Code, day.Body)
-		}
+		check.Equal(t, day.Code, 200, "as of a day after the newest: want the newest")
+		check.Equal(t, day.Body.String(), newest.Body.String(), "as of a day after the newest: want the newest")
 		if got := s.get(anonymous, "/api/v1/tools/b?as_of=4"); got.Code != 404 || !strings.Contains(got.Body.String(), "No tool has the slug b.") {
 			t.Errorf("a tool that was removed: got %d %s, want 404", got.Code, got.Body)
 		}
@@ -297,9 +284,7 @@ func TestInvalidDirective(t *testing.T) {
 		// The directive belongs to the operation that is executed.
 		both := `query Then @asOf(release: 2) {feed {release}} query Now {feed {release}}`
 		for name, want := range map[string]int{"Then": 2, "Now": 4} {
-			if got := executeNamed(t, s, both, name); got != fmt.Sprintf(`{"feed":{"release":%d}}`, want) {
-				t.Errorf("%s: got %s, want release %d", name, got, want)
-			}
+			check.Equal(t, executeNamed(t, s, both, name), fmt.Sprintf(`{"feed":{"release":%d}}`, want), name)
 		}
 	})
 }

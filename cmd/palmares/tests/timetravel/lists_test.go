@@ -8,6 +8,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -72,9 +73,7 @@ func TestVersionsOfARemovedTool(t *testing.T) {
 					want = append(want, fmt.Sprintf(`{"firstRelease":%d,"lastRelease":%s}`, first, last))
 				}
 				document := fmt.Sprintf(`query @asOf(release: %d) {toolVersions(slug: "a", limit: %d) {versions {firstRelease lastRelease}}}`, release, limit)
-				if got := result(t, s, document, nil); got != `{"toolVersions":{"versions":[`+strings.Join(want, ",")+`]}}` {
-					t.Errorf("%s: got %s, want %s", document, got, want)
-				}
+				check.Equal(t, result(t, s, document, nil), `{"toolVersions":{"versions":[`+strings.Join(want, ",")+`]}}`, document)
 			}
 		}
 	})

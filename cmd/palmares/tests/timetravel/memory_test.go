@@ -11,6 +11,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -31,7 +32,7 @@ func TestMemoryOfManyReleases(t *testing.T) {
 	db := testkit.Open(t, testkit.SQLite(t))
 	for revision := range releases {
 		var buf bytes.Buffer
-		testkit.Check(t, synth.Write(t.Context(), &buf, synth.Options{Tools: 600, Seed: 3, Revision: revision}))
+		check.OK(t, synth.Write(t.Context(), &buf, synth.Options{Tools: 600, Seed: 3, Revision: revision}))
 		publishFeed(t, db, buf.Bytes())
 	}
 	log := slog.New(slog.DiscardHandler)

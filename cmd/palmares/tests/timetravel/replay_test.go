@@ -11,6 +11,7 @@ import (
 
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -133,9 +134,7 @@ func walk(t testing.TB, query run, connection string) string {
 			var page struct {
 				List struct{ PageInfo map[string]any }
 			}
-			if err := json.Unmarshal([]byte(data), &page); err != nil {
-				t.Fatalf("%s: %v", data, err)
-			}
+			check.OK(t, json.Unmarshal([]byte(data), &page), data)
 			cursor, more := page.List.PageInfo[way[2]].(string)
 			if !more {
 				break
@@ -166,9 +165,7 @@ func readEra(t testing.TB, s *server, release int, date string) *era {
 		}
 		e.rest[target] = fmt.Sprint(got.Code, " ", got.Header().Get("X-Service-Updated-At"), " ", got.Body)
 		e.header[target] = got.Header().Get("X-Total-Count") + " " + got.Header().Get("Link")
-		if number := got.Header().Get("X-Service-Release"); number != fmt.Sprint(release) {
-			t.Errorf("%s: got X-Service-Release %s, want %d", target, number, release)
-		}
+		check.Equal(t, got.Header().Get("X-Service-Release"), fmt.Sprint(release), "%s: X-Service-Release", target)
 	}
 	e.eachQuery(t, func(selection string) string { return result(t, s, selection, nil) }, func(selection, data string) { e.graph[selection] = data })
 	return e
@@ -203,9 +200,7 @@ func (e *era) checkREST(t testing.TB, s *server, asOf string) {
 			t.Errorf("%s as of %s, release %d: differs %s", target, asOf, e.release, differsAt(text, want))
 			continue
 		}
-		if number := got.Header().Get("X-Service-Release"); number != fmt.Sprint(e.release) {
-			t.Errorf("%s as of %s: got X-Service-Release %s, want %d", target, asOf, number, e.release)
-		}
+		check.Equal(t, got.Header().Get("X-Service-Release"), fmt.Sprint(e.release), "%s as of %s: X-Service-Release", target, asOf)
 		if got.Code != 200 {
 			continue
 		}
@@ -337,9 +332,8 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 	}
 	for _, e := range eras[:from-1] { // even a server that has not detected the pruning returns which releases can be read
 		got := unaware.get(anonymous, fmt.Sprintf("/api/v1/tools?as_of=%d", e.release))
-		if got.Code != 404 || !strings.Contains(got.Body.String(), cannot(e.release)) {
-			t.Errorf("release %d, pruned just now: got %d %s, want 404 %s", e.release, got.Code, got.Body, cannot(e.release))
-		}
+		check.Equal(t, got.Code, 404, "release %d, pruned just now", e.release)
+		check.Contains(t, got.Body.String(), cannot(e.release), "release %d, pruned just now", e.release)
 	}
 	if _, err := db.CurrentRelease(t.Context()); err != nil { // the program detects the pruning and restarts its cache
 		t.Fatal(err)
@@ -352,9 +346,8 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 				continue
 			}
 			got := s.get(anonymous, fmt.Sprintf("/api/v1/stats?as_of=%d", e.release))
-			if got.Code != 404 || !strings.Contains(got.Body.String(), cannot(e.release)) {
-				t.Errorf("pruned release %d: got %d %s, want 404 %s", e.release, got.Code, got.Body, cannot(e.release))
-			}
+			check.Equal(t, got.Code, 404, "pruned release %d", e.release)
+			check.Contains(t, got.Body.String(), cannot(e.release), "pruned release %d", e.release)
 		}
 		if got := result(t, s, `{releases(last: 6) {nodes {number readable}}}`, nil); !strings.Contains(got, `{"number":6,"readable":true},{"number":5,"readable":false}`) {
 			t.Errorf("got %s, want release 6 to be the oldest that is readable", got)

@@ -11,6 +11,7 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -60,13 +61,13 @@ func TestRestoredBackup(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		t.Parallel()
 		before, err := store.Open(t.Context(), cfg)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		_, err = before.Migrate(t.Context())
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for i := range 2 {
 			publishFeed(t, before, randomCatalog(t, i, 12))
 		}
-		testkit.Check(t, before.Close())
+		check.OK(t, before.Close())
 		backups := []store.Config{testkit.Copy(t, cfg), testkit.Copy(t, cfg), testkit.Copy(t, cfg)}
 		lost := testkit.Open(t, cfg)
 		for i := 2; i < 4; i++ {
@@ -76,7 +77,7 @@ func TestRestoredBackup(t *testing.T) {
 			catalog := &switching{}
 			catalog.Store(lost)
 			s := newServer(t, catalog)
-			testkit.Check(t, s.responses.Renew(4))
+			check.OK(t, s.responses.Renew(4))
 			wrong := map[int]string{}
 			for range 2 {
 				for release := 1; release <= 5; release++ {
@@ -92,11 +93,11 @@ func TestRestoredBackup(t *testing.T) {
 			if noticed <= 4 { // as the program does
 				s.responses.Restart(noticed)
 			} else {
-				testkit.Check(t, s.responses.Renew(noticed))
+				check.OK(t, s.responses.Renew(noticed))
 			}
 			for {
 				fresh := newServer(t, restored)
-				testkit.Check(t, fresh.responses.Renew(next))
+				check.OK(t, fresh.responses.Renew(next))
 				for release := 1; release <= 5; release++ {
 					got, want := sample(t, s, release), sample(t, fresh, release)
 					if got != want {
@@ -120,9 +121,7 @@ func TestReplacedReleaseIsNotRead(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		releases := fourReleases(t, db)
-		if err := db.Verify(t.Context(), releases[1]); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, db.Verify(t.Context(), releases[1]))
 		lost := *releases[1]
 		lost.ImportedAt = lost.ImportedAt.Add(-time.Hour)
 		if err := db.Verify(t.Context(), &lost); !errors.Is(err, store.ErrNoRelease) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
@@ -75,9 +76,7 @@ func TestExamplesRun(t *testing.T) {
 	s := blackbox.Serve(t, testkit.SQLite(t), "--demo") // which publishes all editions
 	for _, example := range apidocs.Examples {
 		query, err := json.Marshal(map[string]string{"query": example.Query})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got := s.Call(t, http.MethodPost, "/graphql", string(query), "Content-Type", "application/json")
 		body, err := io.ReadAll(got.Body)
 		if err != nil || got.StatusCode != 200 || bytes.Contains(body, []byte(`"errors"`)) || len(body) < 100 {
@@ -254,14 +253,14 @@ func TestExplorerTools(t *testing.T) {
 	p.WaitForText("#cost", "Cost: ")
 	p.Click("#share")
 	shared, err := url.Parse(p.URL())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	if got := shared.Query(); got.Get("query") != query || !strings.Contains(got.Get("variables"), `"limit": 3`) {
 		t.Errorf("got link %s, want the query and variables in it", shared)
 	}
 
 	want := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", `{"query":"{ tools(limit: 3, filter: {search: \"poste d'aiguillage\"}) { items { name } } }"}`).Body)
 	var response struct{ Data json.RawMessage }
-	testkit.Check(t, json.Unmarshal([]byte(want), &response))
+	check.OK(t, json.Unmarshal([]byte(want), &response))
 	dir := t.TempDir()
 	for language, command := range map[string]string{"curl": "sh code", "fetch": "cp code code.mjs && node code.mjs", "python": "python3 code", "go": "cp code code.go && go run code.go"} {
 		p.Fill("#language", language)
@@ -269,13 +268,12 @@ func TestExplorerTools(t *testing.T) {
 		p.WaitForText("#snippet", "/graphql")
 		var code string
 		p.Eval("document.getElementById('snippet').textContent", &code)
-		testkit.Check(t, os.WriteFile(filepath.Join(dir, "code"), []byte(code), 0o600))
+		check.OK(t, os.WriteFile(filepath.Join(dir, "code"), []byte(code), 0o600))
 		run := exec.CommandContext(t.Context(), "sh", "-c", command)
 		run.Dir = dir
 		out, err := run.CombinedOutput()
-		if err != nil || !strings.Contains(strings.ReplaceAll(string(out), `": `, `":`), string(response.Data)) {
-			t.Errorf("%s: got %v %s, want %s from\n%s", language, err, out, response.Data, code)
-		}
+		check.OK(t, err, "%s: %s", language, out)
+		check.Contains(t, strings.ReplaceAll(string(out), `": `, `":`), string(response.Data), "%s: %s", language, out)
 	}
 	p.Axe()
 	p.Screenshot("explorer-tools")
@@ -304,13 +302,9 @@ func TestExplorerDocumentationOpensAtTop(t *testing.T) {
 	scroll()
 	p.Click("button[aria-label='Show Documentation Explorer']")
 	p.WaitForText(".graphiql-doc-explorer-title", "Docs")
-	if got := top(); got != 0 {
-		t.Errorf("got documentation scrolled by %d, want 0", got)
-	}
+	check.Equal(t, top(), 0, "documentation scrolled by")
 	scroll()
 	p.Eval("[...document.querySelectorAll('.graphiql-plugin a')].find(({textContent}) => textContent === 'Query').click()", nil)
 	p.WaitForText(".graphiql-doc-explorer-title", "Query")
-	if got := top(); got != 0 {
-		t.Errorf("got type scrolled by %d, want 0", got)
-	}
+	check.Equal(t, top(), 0, "type scrolled by")
 }

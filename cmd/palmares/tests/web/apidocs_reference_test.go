@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
@@ -39,9 +40,7 @@ func documentedPaths(t *testing.T, s *blackbox.Server) []documentedPath {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/api/v1/openapi.json", "").Body)), &document); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/api/v1/openapi.json", "").Body)), &document))
 	var all []documentedPath
 	for path, item := range document.Paths {
 		one := documentedPath{Tag: item.Get.Tags[0], Path: path, Target: path, Keyed: item.Get.Security != nil}
@@ -53,9 +52,7 @@ func documentedPaths(t *testing.T, s *blackbox.Server) []documentedPath {
 		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b documentedPath) int { return strings.Compare(a.Path, b.Path) })
-	if want := pathCount(); len(all) != want {
-		t.Fatalf("got %d paths, want %d", len(all), want)
-	}
+	check.Must(t, len(all), pathCount(), "paths")
 	return all
 }
 
@@ -98,9 +95,7 @@ func TestReferenceSendsRequests(t *testing.T) {
 		}
 		p.Eval("performance.clearResourceTimings()", nil)
 		p.Click(client + " .address-bar-bg-states button.scalar-button-solid")
-		if status := statusOf(t, p, base+one.Target); status != 200 {
-			t.Errorf("%s: got %d, want 200", one.Path, status)
-		}
+		check.Equal(t, statusOf(t, p, base+one.Target), 200, one.Path)
 		p.WaitForText(client, "200 OK")
 	}
 	// Wait for the animation to end.
@@ -154,9 +149,7 @@ func TestReferenceCodeSamples(t *testing.T) {
 	p.WaitForText("[role=listbox]:not(.suggestions)", "Curl")
 	var offered []string
 	p.Eval("[...document.querySelectorAll('[role=listbox]:not(.suggestions) [role=option]')].map(({id}) => id.split('-').at(-1))", &offered)
-	if want := []string{"go/native", "js/fetch", "python/python3", "python/requests", "shell/curl"}; !slices.Equal(offered, want) {
-		t.Errorf("got code samples for %q, want %q", offered, want)
-	}
+	check.Slices(t, offered, []string{"go/native", "js/fetch", "python/python3", "python/requests", "shell/curl"}, "code samples for")
 	for _, name := range []string{"Shell", "JavaScript", "Python", "Go"} {
 		p.WaitForText("[role=listbox]:not(.suggestions)", name)
 	}
@@ -179,24 +172,18 @@ func TestExamplesExist(t *testing.T) {
 				t.Errorf("%s: got %d %s, want 200", path, got.StatusCode, body)
 			}
 		}
-		if got := s.Call(t, http.MethodGet, "/api/v1/tools/bosco-et-matelots", ""); got.StatusCode != 404 {
-			t.Fatal("got a tool of the demo catalog, want another catalog")
-		}
+		check.Must(t, s.Call(t, http.MethodGet, "/api/v1/tools/bosco-et-matelots", "").StatusCode, 404, "tool of the demo catalog")
 		for _, one := range documentedPaths(t, s) {
 			respondsOK(one.Target)
 		}
 		lines := exampleLine.FindAllStringSubmatch(blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/docs.md", "").Body), -1)
-		if want := pathCount(); len(lines) != want {
-			t.Errorf("got %d examples, want %d", len(lines), want)
-		}
+		check.Equal(t, len(lines), pathCount(), "examples")
 		for _, line := range lines {
 			respondsOK(line[1])
 		}
 		for _, example := range apidocs.Examples {
 			query, err := json.Marshal(map[string]string{"query": example.Query})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			body := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", string(query), "Authorization", "Bearer "+key).Body)
 			var response struct {
 				Data   map[string]any

@@ -16,6 +16,7 @@ import (
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
@@ -37,19 +38,13 @@ func startAPIDocsOn(t *testing.T, cfg store.Config) *blackbox.Server {
 func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 	t.Helper()
 	manifest, err := os.ReadFile(filepath.Join(testkit.Assets(t), "manifest.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var built map[string]string
-	if err := json.Unmarshal(manifest, &built); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(manifest, &built))
 	s := start()
 	for page, scripts := range map[string][]string{"/explorer": {built["explorer.js"], built["graphiql.js"]}, "/docs": {built["reference.js"], built["scalar.js"]}} {
 		body, err := io.ReadAll(s.Call(t, http.MethodGet, page, "").Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if !bytes.Contains(body, []byte(scripts[0])) || !bytes.Contains(body, []byte(scripts[1])) {
 			t.Fatal("got assets that were rebuilt after the server was compiled: run make test-full")
 		}
@@ -204,9 +199,7 @@ func TestAPIDocsAssetsAreCompressed(t *testing.T) {
 	s := withAssets(t, func() *blackbox.Server { return blackbox.Serve(t, blackbox.Demo(t), "--demo") })
 	folder := testkit.Assets(t)
 	files, err := filepath.Glob(filepath.Join(folder, "*.[jc]s*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	sent := 0
 	for _, file := range files {
 		name := filepath.Base(file)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
@@ -63,7 +64,7 @@ func TestConnectingAnApplication(t *testing.T) {
 		p.Go(request)
 		p.Follow("button[value=allow]")
 		answered, err := url.Parse(p.URL())
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if answer := answered.Query(); answer.Get("iss") != base || answer.Get("state") != "s" || answer.Get("code") == "" {
 			t.Fatalf("got %s, want a code", answered)
 		}
@@ -71,11 +72,9 @@ func TestConnectingAnApplication(t *testing.T) {
 			"grant_type": {"authorization_code"}, "client_id": {client}, "redirect_uri": {callback}, "code": {answered.Query().Get("code")},
 			"code_verifier": {"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}, "resource": {base + "/mcp"},
 		})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			t.Fatalf("got %d, want tokens", response.StatusCode)
-		}
+		check.Must(t, response.StatusCode, http.StatusOK, "want tokens")
 
 		p.Go(base + l.Path("/account"))
 		if text := p.Text("main"); !contains(text, l, "Connected applications") || !strings.Contains(text, "Carnet") {

@@ -15,6 +15,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
@@ -50,9 +51,7 @@ func TestNewUser(t *testing.T) {
 		shot := func(p *browser.Page, name string) { p.Screenshot("path-" + string(l) + "-" + name) }
 
 		p := chrome.Open(t, browser.Look{}, account)
-		if p.URL() != base+l.Path("/login") {
-			t.Fatalf("signed out: got %s, want the sign-in page", p.URL())
-		}
+		check.Must(t, p.URL(), base+l.Path("/login"), "signed out: want the sign-in page")
 		p.Fill("#email", "Nina@Example.com")
 		shot(p, "1-login")
 		p.Follow("main button")
@@ -61,9 +60,7 @@ func TestNewUser(t *testing.T) {
 		}
 		shot(p, "2-code")
 		link, _ := s.WaitForEmail(t, "nina@example.com", 0)
-		if got := s.Call(t, http.MethodHead, strings.TrimPrefix(link, base), ""); got.StatusCode != 200 {
-			t.Errorf("HEAD by a link scanner: got %d, want 200", got.StatusCode)
-		}
+		check.Equal(t, s.Call(t, http.MethodHead, strings.TrimPrefix(link, base), "").StatusCode, 200, "HEAD by a link scanner")
 		p.Go(link)
 		shot(p, "3-link")
 		p.Follow("main button")
@@ -107,9 +104,7 @@ func TestNewUser(t *testing.T) {
 		if !contains(p.Text("main"), l, "The key was revoked.") {
 			t.Errorf("after revoking: got %s, want a confirmation", p.Text("main"))
 		}
-		if got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 401 {
-			t.Errorf("revoked key: got %d, want 401", got.StatusCode)
-		}
+		check.Equal(t, s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key).StatusCode, 401, "revoked key")
 		p.Follow(".who button")
 		if !contains(p.Text("main"), l, "You are signed out.") {
 			t.Errorf("after signing out: got %s, want a confirmation", p.Text("main"))
@@ -177,9 +172,7 @@ func TestSubscription(t *testing.T) {
 			"--stripe-api-base", testkit.StartStripeMock(t))
 		l, base := languageOn(cfg), "http://"+s.Address
 		jar, err := cookiejar.New(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		visitor := &http.Client{Jar: jar, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 			if r.URL.Host != s.Address {
 				return http.ErrUseLastResponse
@@ -189,14 +182,10 @@ func TestSubscription(t *testing.T) {
 		post := func(path string, form url.Values) *http.Response {
 			t.Helper()
 			r, err := http.NewRequestWithContext(wait.Context(t), http.MethodPost, base+l.Path(path), strings.NewReader(form.Encode()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			got, err := visitor.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			got.Body.Close()
 			return got
 		}
@@ -212,19 +201,13 @@ func TestSubscription(t *testing.T) {
 		}
 		// The mock always returns an active subscription, so the account has Pro
 		// and cannot subscribe again.
-		if got := post("/account/plan/subscribe", nil); got.StatusCode != 400 {
-			t.Errorf("subscribing twice: got %d, want 400", got.StatusCode)
-		}
+		check.Equal(t, post("/account/plan/subscribe", nil).StatusCode, 400, "subscribing twice")
 		if got := post("/account/plan/manage", nil); got.StatusCode != 303 || !strings.HasPrefix(got.Header.Get("Location"), "https://") {
 			t.Errorf("customer portal: got %d to %s, want 303", got.StatusCode, got.Header.Get("Location"))
 		}
 		shown := blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "show", "paul@example.com"))
-		if !strings.Contains(shown.Out, "pro") {
-			t.Errorf("got account %s, want Pro", shown.Out)
-		}
-		if got := s.Call(t, http.MethodPost, "/billing/stripe", `{"id":"evt_1"}`, "Stripe-Signature", "t=1,v1=00"); got.StatusCode != 400 {
-			t.Errorf("forged event: got %d, want 400", got.StatusCode)
-		}
+		check.Contains(t, shown.Out, "pro", "account")
+		check.Equal(t, s.Call(t, http.MethodPost, "/billing/stripe", `{"id":"evt_1"}`, "Stripe-Signature", "t=1,v1=00").StatusCode, 400, "forged event")
 		for _, secret := range []string{`["= ]` + code + `["& ]`, "sk_test_123", "whsec_test"} { // six digits may be part of another number
 			if regexp.MustCompile(secret).MatchString(s.Log.String()) {
 				t.Errorf("got %s in the log, want no secrets", secret)

@@ -17,23 +17,20 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
 func editions(t *testing.T) []demo.Edition {
 	t.Helper()
 	all, err := demo.Editions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return all
 }
 
 func TestEditions(t *testing.T) {
 	all := editions(t)
-	if len(all) != 8 {
-		t.Errorf("got %d editions, want 8", len(all))
-	}
+	check.Equal(t, len(all), 8, "editions")
 	if last := all[len(all)-1]; !bytes.Equal(last.Feed, demo.Catalog()) || last.Date != "2026-11-10" {
 		t.Errorf("last edition: got one of %s, want the folder of 2026-11-10", last.Date)
 	}
@@ -50,10 +47,10 @@ func TestEmbeddedSize(t *testing.T) {
 	var size int64
 	for _, pattern := range []string{"editions/*.ndjson", "catalog/*.yml", "catalog/*/*.md"} {
 		files, err := filepath.Glob(pattern)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for _, file := range files {
 			info, err := os.Stat(file)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			size += info.Size()
 		}
 	}
@@ -68,7 +65,7 @@ func TestFilesAreMinimal(t *testing.T) {
 	all := editions(t)
 	for i, edition := range all[:len(all)-1] {
 		data, err := os.ReadFile("editions/" + edition.Date + ".ndjson")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		was, next := read(t, edition), read(t, all[i+1])
 		for line := range strings.Lines(string(data)) {
 			if !strings.Contains(line, `"slug"`) {
@@ -175,9 +172,8 @@ func checkPrices(t *testing.T, date string, tool *record.Tool, before record.Rec
 		if i > 0 {
 			pricing, price = tool.PriceHistory[i-1].PreviousPricing, tool.PriceHistory[i-1].PreviousPrice
 		}
-		if change.Pricing != pricing || change.Price != price {
-			t.Errorf("edition of %s: %s: price after the change of %s: got %s, want %s", date, tool.Slug, change.ChangedAt, change.Price, price)
-		}
+		check.Equal(t, change.Pricing, pricing, "edition of %s: %s: price after the change of %s", date, tool.Slug, change.ChangedAt)
+		check.Equal(t, change.Price, price, "edition of %s: %s: price after the change of %s", date, tool.Slug, change.ChangedAt)
 		if change.ChangedAt > tool.UpdatedAt {
 			t.Errorf("edition of %s: %s: got a price change of %s, want none after %s", date, tool.Slug, change.ChangedAt, tool.UpdatedAt)
 		}
@@ -190,9 +186,7 @@ func checkPrices(t *testing.T, date string, tool *record.Tool, before record.Rec
 	if added < 0 || !slices.Equal(tool.PriceHistory[added:], was.PriceHistory) {
 		t.Fatalf("edition of %s: %s: got price history %v, want a continuation of %v", date, tool.Slug, tool.PriceHistory, was.PriceHistory)
 	}
-	if changed := tool.Price != was.Price || tool.Pricing != was.Pricing; changed != (added > 0) {
-		t.Errorf("edition of %s: %s: got %d new price changes, want some only if the price differs (%s, now %s)", date, tool.Slug, added, was.Price, tool.Price)
-	}
+	check.Equal(t, tool.Price != was.Price || tool.Pricing != was.Pricing, (added > 0), "edition of %s: %s: new price changes: %d", date, tool.Slug, added)
 	if added > 0 && tool.PriceHistory[added-1].PreviousPrice != was.Price {
 		t.Errorf("edition of %s: %s: got a change from %s, want from %s", date, tool.Slug, tool.PriceHistory[added-1].PreviousPrice, was.Price)
 	}
@@ -204,14 +198,10 @@ func TestPublishEditions(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i, edition := range editions(t) {
 			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})
-			if err != nil {
-				t.Fatalf("edition of %s: got %v, want no error", edition.Date, err)
-			}
-			if report.Release != i+1 {
-				t.Errorf("edition of %s: got release %d, want %d", edition.Date, report.Release, i+1)
-			}
+			check.OK(t, err, "edition of %s", edition.Date)
+			check.Equal(t, report.Release, i+1, "edition of %s: release", edition.Date)
 			var exported bytes.Buffer
-			testkit.Check(t, publish.Export(t.Context(), s, &exported, 0))
+			check.OK(t, publish.Export(t.Context(), s, &exported, 0))
 			if !bytes.Equal(exported.Bytes(), edition.Feed) {
 				t.Errorf("edition of %s: got an export of %d bytes, want the edition's %d bytes", edition.Date, exported.Len(), len(edition.Feed))
 			}
@@ -295,7 +285,7 @@ func idOf(recordType, slug string) string {
 
 func decode(t *testing.T, line string, into any) {
 	t.Helper()
-	testkit.Check(t, json.Unmarshal([]byte(line), into))
+	check.OK(t, json.Unmarshal([]byte(line), into))
 }
 
 func same(a, b any) bool { return string(record.Encode(a)) == string(record.Encode(b)) }

@@ -7,23 +7,20 @@ import (
 
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/record"
+	"palmares/internal/dev/check"
 )
 
 func generate(t *testing.T, opts synth.Options) string {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := synth.Write(t.Context(), &buf, opts); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, synth.Write(t.Context(), &buf, opts))
 	return buf.String()
 }
 
 func TestSameOptionsSameBytes(t *testing.T) {
 	opts := synth.Options{Tools: 500, Seed: 7, Revision: 2}
 	first := generate(t, opts)
-	if first != generate(t, opts) {
-		t.Error("same options: got different feeds, want the same")
-	}
+	check.Equal(t, first, generate(t, opts), "same options: different feeds")
 	for name, other := range map[string]synth.Options{
 		"seed":     {Tools: 500, Seed: 8, Revision: 2},
 		"revision": {Tools: 500, Seed: 7, Revision: 3},
@@ -74,9 +71,7 @@ func TestEdgeCasesOccur(t *testing.T) {
 		"no translations":            `"translations":{}`,
 		"source":                     `"sources":[{"field":"price","url":"https://`,
 	} {
-		if !strings.Contains(feed, piece) {
-			t.Errorf("%s: got none, want %s", name, piece)
-		}
+		check.Contains(t, feed, piece, "%s: none", name)
 	}
 	for _, recordType := range record.Types {
 		for _, f := range record.Defaults(recordType) {

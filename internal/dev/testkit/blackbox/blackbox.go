@@ -23,6 +23,7 @@ import (
 	catalog "palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -37,7 +38,7 @@ var program string
 func UseProgram(t testing.TB, path string) {
 	t.Helper()
 	path, err := filepath.Abs(path)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	program = path
 }
 
@@ -124,7 +125,7 @@ func Demo(t testing.TB) store.Config {
 func SynthFile(t testing.TB, opts synth.Options) string {
 	t.Helper()
 	var buf bytes.Buffer
-	testkit.Check(t, synth.Write(t.Context(), &buf, opts))
+	check.OK(t, synth.Write(t.Context(), &buf, opts))
 	return WriteFile(t, "feed.ndjson", buf.Bytes())
 }
 
@@ -132,7 +133,7 @@ func SynthFile(t testing.TB, opts synth.Options) string {
 func WriteFile(t testing.TB, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	testkit.Check(t, os.WriteFile(path, data, 0o600))
+	check.OK(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
@@ -140,7 +141,7 @@ func WriteFile(t testing.TB, name string, data []byte) string {
 func ReadAll(t testing.TB, r io.Reader) string {
 	t.Helper()
 	data, err := io.ReadAll(r)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return string(data)
 }
 
@@ -179,7 +180,7 @@ func (s *Server) Get(t testing.TB, path string) (int, map[string]any) {
 	defer http.DefaultClient.CloseIdleConnections() // they would delay a graceful shutdown
 	response := s.Call(t, http.MethodGet, path, "")
 	var body map[string]any
-	testkit.Check(t, json.NewDecoder(response.Body).Decode(&body))
+	check.OK(t, json.NewDecoder(response.Body).Decode(&body))
 	return response.StatusCode, body
 }
 
@@ -188,7 +189,7 @@ func (s *Server) Get(t testing.TB, path string) (int, map[string]any) {
 func (s *Server) Call(t testing.TB, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
 	response, data, err := Do(t.Context(), http.DefaultClient, method, "http://"+s.Address+path, body, headers...)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	response.Body = io.NopCloser(bytes.NewReader(data))
 	return response
 }

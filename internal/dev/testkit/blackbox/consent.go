@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 var consentForm = regexp.MustCompile(`<form class="row" method="post" action="([^"]+)"`)
@@ -20,7 +20,7 @@ var consentForm = regexp.MustCompile(`<form class="row" method="post" action="([
 func (s *Server) Consent(t testing.TB, authorization, email string) *url.URL {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	browser := &http.Client{Jar: jar, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 		if r.URL.Host != s.Address || strings.HasSuffix(r.URL.Path, "/callback") {
 			return http.ErrUseLastResponse
@@ -30,15 +30,15 @@ func (s *Server) Consent(t testing.TB, authorization, email string) *url.URL {
 	submit := func(address string, form url.Values) (*http.Response, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		response, err := browser.Do(r)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		defer response.Body.Close()
 		return response, ReadAll(t, response.Body)
 	}
 	response, body, err := Do(t.Context(), browser, http.MethodGet, authorization, "")
-	testkit.Check(t, err)
+	check.OK(t, err)
 	login := response.Request.URL
 	if !strings.HasSuffix(login.Path, "/login") {
 		t.Fatalf("got %d at %s, want the page to sign in: %s", response.StatusCode, login, body)

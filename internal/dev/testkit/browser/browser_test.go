@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/browser"
 )
 
@@ -224,9 +225,7 @@ func TestComplaints(t *testing.T) {
 		"/style":     "content security policy is violated: style-src",
 	} {
 		got := failures(t, func(t testing.TB) { b.Open(t, browser.Look{}, address+path) })
-		if !strings.Contains(strings.Join(got, "\n"), want) {
-			t.Errorf("%s: got %q, want %q", path, got, want)
-		}
+		check.Contains(t, strings.Join(got, "\n"), want, "%s: %q", path, got)
 	}
 }
 
@@ -238,9 +237,7 @@ func TestForeignHost(t *testing.T) {
 	b := browser.Start(t)
 	got := strings.Join(failures(t, func(t testing.TB) { b.Open(t, browser.Look{}, server.URL).Follow("a") }), "\n")
 	for _, want := range []string{"follow a on", "ERR_NAME_NOT_RESOLVED", "another host: http://framed.invalid/", "another host: http://elsewhere.invalid/"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("got %s, want %q", got, want)
-		}
+		check.Contains(t, got, want)
 	}
 }
 
@@ -261,9 +258,8 @@ func TestFailedActions(t *testing.T) {
 			p.Limit = 100 * time.Millisecond
 			do(p)
 		})
-		if len(got) != 1 || !strings.Contains(got[0], want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		check.Must(t, len(got), 1)
+		check.Contains(t, got[0], want)
 	}
 }
 
@@ -322,13 +318,11 @@ func TestFailureIsSaved(t *testing.T) {
 		p.Text("#nothing")
 	})
 	screenshots, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.png"))
-	if err != nil || len(screenshots) != 1 {
-		t.Errorf("got screenshots %q, %v, want one", screenshots, err)
-	}
+	check.OK(t, err)
+	check.Equal(t, len(screenshots), 1, "want one")
 	logs, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.txt"))
-	if err != nil || len(logs) != 1 {
-		t.Fatalf("got logs %q, %v, want one", logs, err)
-	}
+	check.OK(t, err)
+	check.Must(t, len(logs), 1, "want one")
 	if text, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(text), "oh no") {
 		t.Errorf("got %q, %v, want the console log", text, err)
 	}
@@ -341,14 +335,10 @@ func TestScreenshot(t *testing.T) {
 	t.Setenv("SCREENSHOTS", "1")
 	browser.Start(t).Open(t, browser.Look{Width: 400}, address+"/").Screenshot("tall")
 	file, err := os.Open(filepath.Join(dir, "screenshots", "tall.png"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer file.Close()
 	image, err := png.DecodeConfig(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	expect(t, "the width", image.Width, 400)
 	expect(t, "the whole height", image.Height > 3000, true)
 }

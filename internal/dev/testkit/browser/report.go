@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/repo"
 )
@@ -105,7 +106,7 @@ func (p *Page) Axe() {
 	dir := filepath.Join(repo.Root(p.t), "internal", "dev", "testkit", "browser", "axe")
 	testkit.NPM(p.t, dir)
 	source, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
-	testkit.Check(p.t, err)
+	check.OK(p.t, err)
 	result := do(p, "run axe", func(ctx context.Context, t *chromedp.Target) ([]byte, error) {
 		// The page's scripts and content security policy do not affect this world.
 		world, err := cdp.Call(ctx, t, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: p.watch.frame, WorldName: "axe"})
@@ -126,7 +127,7 @@ func (p *Page) Axe() {
 		ID, Help string
 		Nodes    []struct{ HTML string }
 	}
-	testkit.Check(p.t, json.Unmarshal(result, &violations))
+	check.OK(p.t, json.Unmarshal(result, &violations))
 	for _, v := range violations {
 		var nodes strings.Builder
 		for _, node := range v.Nodes {
@@ -163,9 +164,9 @@ func fullScreenshot(ctx context.Context, t *chromedp.Target) ([]byte, error) {
 func (p *Page) save(dir, name string, data []byte) (file string) {
 	p.t.Helper()
 	dir = filepath.Join(cmp.Or(os.Getenv("TEST_OUTPUT"), filepath.Join(repo.Root(p.t), "test-output")), dir)
-	testkit.Check(p.t, os.MkdirAll(dir, 0o755))
+	check.OK(p.t, os.MkdirAll(dir, 0o755))
 	file = filepath.Join(dir, name)
-	testkit.Check(p.t, os.WriteFile(file, data, 0o644))
+	check.OK(p.t, os.WriteFile(file, data, 0o644))
 	return file
 }
 

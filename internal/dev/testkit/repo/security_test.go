@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"testing"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/repo"
 )
 
@@ -15,17 +16,11 @@ import (
 func TestRisksHaveTests(t *testing.T) {
 	root := repo.Root(t)
 	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	rows := regexp.MustCompile(`(?m)^\| (API\d+) .*$`).FindAllStringSubmatch(string(text), -1)
-	if len(rows) != 10 {
-		t.Fatalf("got %d risks in SECURITY.md, want 10", len(rows))
-	}
+	check.Must(t, len(rows), 10, "risks in SECURITY.md")
 	for i, row := range rows {
-		if want := fmt.Sprint("API", i+1); row[1] != want {
-			t.Errorf("got %s, want %s", row[1], want)
-		}
+		check.Equal(t, row[1], fmt.Sprint("API", i+1))
 		named := regexp.MustCompile("`([a-z0-9/]+)\\.((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(row[0], -1)
 		if len(named) == 0 {
 			t.Errorf("%s: got no test, want one", row[1])
@@ -42,15 +37,11 @@ func TestRisksHaveTests(t *testing.T) {
 func declares(t *testing.T, root, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, path.Clean(dir), "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	declaration := regexp.MustCompile(`(?m)^func ` + name + `\(\w+ \*testing\.[TF]\) `)
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if declaration.Match(source) {
 			return true
 		}
