@@ -33,7 +33,7 @@ var allowedImports = []struct {
 	{"internal/ops", []string{"ent", "internal/core", "internal/notify/mail", "internal/account/billing"}},
 	{"internal/dev", []string{"ent", "auth", "graph", "internal/core", "internal/catalog"}},
 	{"internal/server", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/transport", "internal/ops"}},
-	{servertest, []string{"auth", "internal/core", "internal/catalog", "internal/web/visitor", "internal/server", "internal/dev/testkit"}},
+	{servertest, []string{"auth", "internal/core", "internal/catalog", "internal/web/visitor", "internal/server", "internal/dev"}},
 	{"cmd", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/transport", "internal/ops", "internal/server"}},
 }
 

@@ -1,5 +1,5 @@
-// Package panels_test compares the explorer's dashboard panels with figures that
-// are computed from the feeds, in whole numbers and without the catalog's code.
+// Package panels_test compares the explorer's dashboard panels with statements in SQL
+// on the files of the same release: see sql_test.go.
 package panels_test
 
 import (
@@ -34,16 +34,6 @@ type catalog struct {
 	duels   map[string]duel
 }
 
-// priceChange is a change that an import records.
-type priceChange struct{ day, direction string }
-
-// world is a catalog over several releases.
-type world struct {
-	releases []catalog
-	created  []string // slugs of tools in the order of their events
-	prices   map[string][]priceChange
-}
-
 // dates are the feed dates. Two are equal, and one is older than the one before it.
 var dates = []string{"2026-01-30", "2026-03-02", "2026-03-02", "2026-04-30", "2026-04-11", "2026-07-01", "2026-10-05", "2026-11-14"}
 
@@ -57,16 +47,13 @@ var (
 
 func pick[T any](r *rand.Rand, values []T) T { return values[r.IntN(len(values))] }
 
-// randomWorld returns eight releases with tools that are added, changed, retired,
+// randomCatalogs returns eight releases with tools that are added, changed, retired,
 // removed and active again.
-func randomWorld(seed uint64) *world {
+func randomCatalogs(seed uint64) (releases []catalog) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	w := &world{prices: map[string][]priceChange{}}
-	last := map[string]tool{} // also of retired and removed tools
 	now := catalog{tools: map[string]tool{}, retired: map[string]retirement{}, duels: map[string]duel{}}
 	for release, date := range dates {
 		now = catalog{date, maps.Clone(now.tools), maps.Clone(now.retired), maps.Clone(now.duels)}
-		var created []string
 		for i := range 40 {
 			slug := fmt.Sprintf("t%02d", i)
 			before, active := now.tools[slug]
@@ -82,24 +69,18 @@ func randomWorld(seed uint64) *world {
 				t := before
 				t.updatedAt = date
 				t.change(r)
-				w.recordPrice(slug, before, t)
-				now.tools[slug], last[slug] = t, t
+				now.tools[slug] = t
 			case !active && (n < 2 || release == 0 && n < 8):
 				t := tool{category: pick(r, categories), pricing: pick(r, pricings), icp: pick(r, icps), tier: 1 + r.IntN(3), updatedAt: date}
 				t.change(r)
-				if before, known := last[slug]; known { // it returns
-					w.recordPrice(slug, before, t)
-				}
-				now.tools[slug], last[slug] = t, t
+				now.tools[slug] = t
 				delete(now.retired, slug)
-				created = append(created, slug)
 			}
 		}
-		w.created = append(w.created, created...)
 		now.changeDuels(r)
-		w.releases = append(w.releases, now)
+		releases = append(releases, now)
 	}
-	return w
+	return releases
 }
 
 func (t *tool) change(r *rand.Rand) {
@@ -136,38 +117,6 @@ func (c *catalog) changeDuels(r *rand.Rand) {
 
 func (t tool) price() string {
 	return fmt.Sprintf("%d,%02d €/%s", t.cents/100, t.cents%100, t.period)
-}
-
-// monthly returns the price per month in cents, or -1.
-func (t tool) monthly() int {
-	switch t.period {
-	case "mois", "poste / mois":
-		return t.cents
-	case "an":
-		return (2*t.cents + 12) / 24
-	}
-	return -1
-}
-
-// recordPrice records a change to the price or pricing model, with its direction
-// if the prices can be compared.
-func (w *world) recordPrice(slug string, before, after tool) {
-	if before.price() == after.price() && before.pricing == after.pricing {
-		return
-	}
-	change := priceChange{day: after.updatedAt}
-	from, to := before.monthly(), after.monthly()
-	if from < 0 && to < 0 && before.period == after.period {
-		from, to = before.cents, after.cents
-	}
-	switch {
-	case from < 0 || to < 0:
-	case from < to:
-		change.direction = "up"
-	case from > to:
-		change.direction = "down"
-	}
-	w.prices[slug] = append(w.prices[slug], change)
 }
 
 // feed returns a catalog as a feed.

@@ -76,6 +76,18 @@ SELECT %[4]s FROM movers m JOIN tools t ON t.slug = m.slug LEFT JOIN categories 
 WHERE x <> y AND %[3]s ORDER BY abs(y - x) DESC, m.slug LIMIT 10`, column, from, condition, columns)
 }
 
+// object and list are what JSON decodes to.
+type (
+	object = map[string]any
+	list   = []any
+)
+
+// maxCost is what a panel may cost in a catalog of 5,000 tools.
+const maxCost = 2_000
+
+// variables are those of panels that need them.
+var variables = map[string]object{"score-movers": {"from": "2026-03-02"}, "price-drops": {"from": "2026-02-01"}}
+
 // statements are the panels in SQL, and where GraphQL has the same values: the path of a
 // list, and the fields of its items.
 var statements = map[string]struct {
@@ -135,14 +147,18 @@ FROM tools t LEFT JOIN medians m ON m.category_slug = t.category_slug GROUP BY 1
 func TestPanelsInSQLWithNode(t *testing.T) {
 	t.Parallel()
 	testkit.NPM(t, "testdata")
+	for _, example := range apidocs.Examples {
+		if name, isPanel := strings.CutPrefix(example.Name, "panel-"); isPanel && statements[name].sql == "" {
+			t.Errorf("got no statement for the panel %s, want one", name)
+		}
+	}
 	for _, seed := range []uint64{1, 7} {
-		w := randomWorld(seed)
+		releases := randomCatalogs(seed)
 		testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-			for _, c := range w.releases {
+			for _, c := range releases {
 				feedtest.Publish(t, s, c.feed())
 			}
-			limits := graph.DefaultLimits
-			e := graphtest.New(graph.Config{Catalog: s, Limits: limits, Tools: func() int { return 5_000 }})
+			e := graphtest.New(graph.Config{Catalog: s, Tools: func() int { return 5_000 }})
 			names := slices.Sorted(func(yield func(string) bool) {
 				for name := range statements {
 					if !yield(name) {
@@ -156,7 +172,7 @@ func TestPanelsInSQLWithNode(t *testing.T) {
 				Statements []string `json:"statements"`
 			}
 			var tasks []task
-			for release := range w.releases {
+			for release := range releases {
 				work := task{Folder: t.TempDir()}
 				written, err := files.Write(t.Context(), s, release+1, work.Folder, files.Kinds{SQLite: true, Parquet: true}, nil)
 				check.OK(t, err)
@@ -213,12 +229,15 @@ func panelRows(t *testing.T, e *graph.Executor, name string, release int) (list,
 	if name == "newest-tools" { // files do not have the order within a release
 		query = strings.NewReplacer("first: 10", "first: 200", "publishedAt", "release").Replace(query)
 	}
-	got := e.Execute(auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Anonymous}), graph.Request{Query: query, Variables: panels[name].variables})
+	got := e.Execute(auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Anonymous}), graph.Request{Query: query, Variables: variables[name]})
 	if len(got.Errors) > 0 {
 		if strings.Contains(fmt.Sprint(got.Errors), "from") {
 			return nil, false
 		}
 		t.Fatal(got.Errors)
+	}
+	if got.Cost >= maxCost && name != "newest-tools" { // which reads more than the panel
+		t.Errorf("%s: got a cost of %d, want less than %d", name, got.Cost, maxCost)
 	}
 	var data object
 	check.OK(t, json.Unmarshal(got.Data, &data))

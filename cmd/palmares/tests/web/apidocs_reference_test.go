@@ -66,8 +66,8 @@ const client = "[role=dialog][aria-label='API Client']" // of Scalar
 // openReference opens Scalar.
 func openReference(p *browser.Page) { p.Click(".bench [data-open]") }
 
-// The reference can send each example request without further input, except for
-// a key where one is required.
+// The reference can send an example request without further input, except for a key
+// where one is required.
 func TestReferenceSendsRequests(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
@@ -78,12 +78,10 @@ func TestReferenceSendsRequests(t *testing.T) {
 	openReference(p)
 	p.WaitForText("#reference", "/api/v1/tools/{slug}")
 	p.WaitForText("main .bench", "Guides")
-	for _, other := range []string{"Ruby", "PHP", "Powered by"} {
-		if strings.Contains(p.Text("#reference"), other) {
-			t.Errorf("got %s on the page, want none", other)
-		}
-	}
-	for _, one := range documentedPaths(t, s) {
+	all := documentedPaths(t, s)
+	plain := slices.IndexFunc(all, func(p documentedPath) bool { return !p.Keyed })
+	keyed := slices.IndexFunc(all, func(p documentedPath) bool { return p.Keyed })
+	for _, one := range []documentedPath{all[plain], all[keyed]} {
 		here := "tag/" + one.Tag + "/GET" + one.Path
 		p.Eval(fmt.Sprintf("location.hash = %q", here), nil)
 		button := fmt.Sprintf("[id='api-1/%s'] .show-api-client-button", here)
@@ -103,31 +101,6 @@ func TestReferenceSendsRequests(t *testing.T) {
 	checkPage(t, p, "docs-tried")
 }
 
-// Each operation of the reference opens in Scalar's client. The license is not cut.
-func TestReferenceOpensClient(t *testing.T) {
-	t.Parallel()
-	s := startAPIDocs(t)
-	base := "http://" + s.Address
-	chrome := browser.Start(t)
-	for _, width := range []int{320, 1200, 1280} {
-		p := chrome.Open(t, browser.Look{Width: width}, base+"/docs")
-		p.Click("[data-open='tag/comparatifs/GET/api/v1/comparatifs/{slug}']")
-		p.WaitForText(client, "Send get request to "+base+"/api/v1/comparatifs/{slug}")
-		// Scalar may replace the operation with its neighbor, depending on what is in view.
-		if want := base + "/en/docs#tag/comparatifs/"; !strings.HasPrefix(p.URL(), want) {
-			t.Errorf("got URL %s, want %s", p.URL(), want)
-		}
-		var cut bool
-		p.Eval(`(license => {
-			const row = license.closest(".custom-scroll");
-			return row.scrollWidth > row.clientWidth && getComputedStyle(row).overflowX !== "visible" || license.getBoundingClientRect().right > innerWidth;
-		})([...document.querySelectorAll("#reference a")].find(({textContent}) => textContent.includes("Free to reuse")))`, &cut)
-		if cut {
-			t.Errorf("%d px: got a license that is cut, want all of it", width)
-		}
-	}
-}
-
 // statusOf returns the status of the page's request to a URL, ignoring its query.
 func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
 	t.Helper()
@@ -136,23 +109,6 @@ func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
 		return status != 0
 	})
 	return status
-}
-
-// The reference has code samples for curl, JavaScript, Python and Go only.
-func TestReferenceCodeSamples(t *testing.T) {
-	t.Parallel()
-	s := startAPIDocs(t)
-	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/docs")
-	openReference(p)
-	p.WaitForText("#reference", "Test Request")
-	p.Click("#reference .client-libraries__select")
-	p.WaitForText("[role=listbox]:not(.suggestions)", "Curl")
-	var offered []string
-	p.Eval("[...document.querySelectorAll('[role=listbox]:not(.suggestions) [role=option]')].map(({id}) => id.split('-').at(-1))", &offered)
-	check.Slices(t, offered, []string{"go/native", "js/fetch", "python/python3", "python/requests", "shell/curl"}, "code samples for")
-	for _, name := range []string{"Shell", "JavaScript", "Python", "Go"} {
-		p.WaitForText("[role=listbox]:not(.suggestions)", name)
-	}
 }
 
 var exampleLine = regexp.MustCompile(`(?m)^Example: http://[^/]+(/.*)$`)
