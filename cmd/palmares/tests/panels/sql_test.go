@@ -86,7 +86,10 @@ type (
 const maxCost = 2_000
 
 // variables are those of panels that need them.
-var variables = map[string]object{"score-movers": {"from": "2026-03-02"}, "price-drops": {"from": "2026-02-01"}}
+var variables = map[string]object{
+	"score-movers": {"from": "2026-03-02"}, "price-drops": {"from": "2026-02-01"}, "compared-with": {"tool": "t03"},
+	"key-figures": {"from": "2026-10-01"}, "not-updated": {"before": "2026-07-01"},
+}
 
 // statements are the panels in SQL, and where GraphQL has the same values: the path of a
 // list, and the fields of its items.
