@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -18,9 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
-
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/attempt"
@@ -30,7 +26,7 @@ import (
 
 // hostile is a receiver that does not follow the rules of HTTP.
 type hostile struct {
-	serve    func(conn net.Conn) // after the request was read; over HTTP/2, see hostileHTTP2
+	serve    func(conn net.Conn) // after the request was read
 	status   int
 	response string // its start
 	maxRead  int64  // bytes that we may read; 0 for the usual limit
@@ -232,7 +228,7 @@ type measured struct {
 	ended       chan outcome
 }
 
-func newMeasured(slow bool, roots *x509.CertPool) *measured {
+func newMeasured(slow bool) *measured {
 	m := &measured{Webhooks: New(Config{Loopback: true}), ended: make(chan outcome, 1)}
 	m.timing.attempt = wait.Limit
 	if slow {
@@ -240,7 +236,6 @@ func newMeasured(slow bool, roots *x509.CertPool) *measured {
 	}
 	m.transport = m.newTransport()
 	transport := m.transport.(*http.Transport)
-	transport.TLSClientConfig = &tls.Config{RootCAs: roots}
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		m.dials.Add(1)
@@ -276,7 +271,7 @@ func TestHostileReceivers(t *testing.T) {
 	t.Parallel()
 	attempts := map[string]*measured{}
 	for name, test := range hostiles { // all at once, because some take long
-		m, body := newMeasured(test.slow, nil), []byte("{}")
+		m, body := newMeasured(test.slow), []byte("{}")
 		if name == "never reads" {
 			body = make([]byte, 6<<20) // more than the buffers of a connection
 		}
@@ -294,184 +289,6 @@ func TestHostileReceivers(t *testing.T) {
 		}
 		check.Equal(t, m.dials.Load(), 1, "%s: connections", name)
 	}
-}
-
-// hostileHTTP2 serves one connection over HTTP/2, which breaks its rules when a request
-// arrives.
-type hostileHTTP2 struct {
-	*http2.Framer
-	net.Conn
-	header bytes.Buffer
-	hpack  *hpack.Encoder
-	stream uint32 // of the request
-	window int    // bytes of a response that the sender accepts at the moment
-}
-
-// startHTTP2 starts a receiver over HTTP/2. settings are sent first, and serve is called
-// once the header of a request has arrived.
-func startHTTP2(t *testing.T, certificate tls.Certificate, settings []http2.Setting, serve func(*hostileHTTP2)) (url string) {
-	t.Helper()
-	config := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
-	return "https://" + startHostile(t, config, func(conn net.Conn) {
-		if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
-			return
-		}
-		s := &hostileHTTP2{Framer: http2.NewFramer(conn, conn), Conn: conn, window: 65_535}
-		s.hpack = hpack.NewEncoder(&s.header)
-		_ = s.WriteSettings(settings...)
-		for s.stream == 0 {
-			if !s.readFrame() {
-				return
-			}
-		}
-		serve(s)
-	})
-}
-
-// readFrame reads a frame and reports whether the request is still open.
-func (s *hostileHTTP2) readFrame() bool {
-	frame, err := s.ReadFrame()
-	if err != nil {
-		return false
-	}
-	switch frame := frame.(type) {
-	case *http2.SettingsFrame:
-		if size, found := frame.Value(http2.SettingInitialWindowSize); found {
-			s.window = int(size)
-		}
-		if !frame.IsAck() {
-			_ = s.WriteSettingsAck()
-		}
-	case *http2.HeadersFrame:
-		s.stream = frame.StreamID
-	case *http2.WindowUpdateFrame:
-		if frame.StreamID != 0 {
-			s.window += int(frame.Increment)
-		}
-	case *http2.RSTStreamFrame, *http2.GoAwayFrame:
-		return false
-	}
-	return true
-}
-
-// wait reads until the request is canceled.
-func (s *hostileHTTP2) wait() {
-	for s.readFrame() {
-	}
-}
-
-// encode returns a block of header fields: names and values.
-func (s *hostileHTTP2) encode(fields ...string) []byte {
-	s.header.Reset()
-	for i := 0; i < len(fields); i += 2 {
-		_ = s.hpack.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
-	}
-	return bytes.Clone(s.header.Bytes())
-}
-
-func (s *hostileHTTP2) respond(end, complete bool, block []byte) error {
-	return s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.stream, BlockFragment: block, EndStream: end, EndHeaders: complete})
-}
-
-// repeat calls write until it fails.
-func repeat(write func() error) {
-	for write() == nil {
-	}
-}
-
-// The limits of our transport also hold over HTTP/2, where a connection is shared and
-// continues after a request.
-func TestHostileHTTP2(t *testing.T) {
-	t.Parallel()
-	certificate, roots := trusted(t)
-	var sent atomic.Int64 // bytes of the endless body
-	tests := map[string]struct {
-		serve    func(s *hostileHTTP2)
-		settings []http2.Setting
-		status   int
-		response string // its start
-		body     int    // bytes of the request
-		slow     bool   // only the timeout ends the attempt
-	}{
-		"accepts no body": {serve: (*hostileHTTP2).wait, settings: []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 0}}, response: timedOut, slow: true, body: maxBatchBody},
-		"endless body": {serve: func(s *hostileHTTP2) {
-			_ = s.respond(false, true, s.encode(":status", "200"))
-			for open := true; open; open = s.readFrame() {
-				for s.window > 0 {
-					n := min(s.window, 16<<10)
-					if s.WriteData(s.stream, false, bytes.Repeat([]byte("x"), n)) != nil {
-						return
-					}
-					s.window -= n
-					sent.Add(int64(n))
-				}
-			}
-		}, status: 200, response: "xxx"},
-		"more than is accepted": {serve: func(s *hostileHTTP2) {
-			_ = s.respond(false, true, s.encode(":status", "500"))
-			repeat(func() error { return s.WriteData(s.stream, false, make([]byte, 16<<10)) })
-		}, status: 500},
-		"short header that unpacks to a long one": {serve: func(s *hostileHTTP2) {
-			fields := []string{":status", "200"}
-			for range 4_000 {
-				fields = append(fields, "x", strings.Repeat("y", 3_000)) // a reference after the first
-			}
-			_ = s.respond(true, true, s.encode(fields...))
-			s.wait()
-		}},
-	}
-	attempts := map[string]*measured{}
-	for name, test := range tests {
-		m := newMeasured(test.slow, roots)
-		attempts[name] = m
-		m.start(t.Context(), startHTTP2(t, certificate, test.settings, test.serve), make([]byte, max(1, test.body)))
-	}
-	for name, test := range tests {
-		m := attempts[name]
-		o := wait.Receive(t, "the attempt ends: "+name, m.ended)
-		if o.status != test.status || !strings.HasPrefix(o.response, test.response) {
-			t.Errorf("%s: got %d %q, want %d %q", name, o.status, o.response, test.status, test.response)
-		}
-		if got := m.dials.Load(); got > maxConnections {
-			t.Errorf("%s: got %d connections, want at most %d", name, got, maxConnections)
-		}
-	}
-	if got := sent.Load(); got > usualMaxRead {
-		t.Errorf("got %d bytes of an endless body accepted, want at most %d", got, usualMaxRead)
-	}
-}
-
-// trusted returns a certificate and the roots that trust it.
-func trusted(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	trusted := certificate(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
-	roots := x509.NewCertPool()
-	roots.AddCert(trusted.Leaf)
-	return trusted, roots
-}
-
-// A receiver that does not read and keeps its connection busy does not hold it, with
-// the request, forever.
-func TestUnreadHTTP2(t *testing.T) {
-	t.Parallel()
-	certificate, roots := trusted(t)
-	closed := make(chan error, 1)
-	url := startHTTP2(t, certificate, []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 1<<31 - 1}}, func(s *hostileHTTP2) {
-		_ = s.WriteWindowUpdate(0, 1<<30)
-		for {
-			if err := s.WriteRawFrame(0xbe, 0, 0, nil); err != nil { // of an unknown type
-				closed <- err
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	})
-	m := newMeasured(true, roots)
-	m.start(t.Context(), url, make([]byte, 6<<20))
-	if o := wait.Receive(t, "the attempt ends", m.ended); o.status != 0 || o.response != timedOut {
-		t.Errorf("got %d %q, want a timeout", o.status, o.response)
-	}
-	wait.Receive(t, "the connection is closed", closed)
 }
 
 // While many receivers are hostile, others get their events, and the attempts end.
