@@ -52,8 +52,8 @@ func TestBands(t *testing.T) {
 	} {
 		check.Equal(t, [2]string{band(&score), ageBand(&score)}, want, score)
 	}
-	check.Equal(t, band(nil), "count")
-	check.Equal(t, ageBand(nil), "count")
+	check.Equal(t, band(nil), "none")
+	check.Equal(t, ageBand(nil), "none")
 }
 
 func TestBiggestMovers(t *testing.T) {
