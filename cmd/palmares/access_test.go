@@ -99,46 +99,6 @@ func TestKeyChangesOnAllServers(t *testing.T) {
 	})
 }
 
-func TestAccountCommands(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		for _, c := range []struct {
-			code int
-			args string
-			want string
-		}{
-			{0, "accounts create Ana@Example.com", "ana@example.com has the developer plan."},
-			{1, "accounts create ana@example.com", "palmares: An account for ana@example.com already exists."},
-			{1, "accounts create ana", "palmares: Enter a valid email address."},
-			{2, "accounts create bo@example.com --plan gold", "--plan"},
-			{1, "keys create nobody@example.com", "palmares: There is no account for nobody@example.com."},
-			{1, "keys revoke nothing", "palmares: This key does not exist or was already revoked."},
-			{0, "accounts plan ana@example.com pro", "ana@example.com has the pro plan."},
-			{0, "accounts show ana@example.com", "0 today (daily quota: unlimited)"},
-		} {
-			got := blackbox.Run(t, blackbox.Command(t, cfg, strings.Fields(c.args)...))
-			check.Equal(t, got.Code, c.code, "%s: %s %s", c.args, got.Out, got.Err)
-			check.Contains(t, got.Out+got.Err, c.want, "%s: %s %s", c.args, got.Out, got.Err)
-		}
-		created := blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "create", "ana@example.com", "--name", "a name"))
-		if lines := strings.Split(created.Out, "\n"); len(lines) != 2 || len(lines[0]) != 54 {
-			t.Errorf("got %q on standard output, want only the key", created.Out)
-		}
-		if list := blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "list", "ana@example.com")).Out; !strings.Contains(list, created.Out[4:16]) || strings.Contains(list, created.Out[16:48]) {
-			t.Errorf("got %s, want the ID of the key without its secret", list)
-		}
-		if got := blackbox.Run(t, blackbox.Command(t, cfg, "accounts", "delete", "ana@example.com")); got.Code != 1 || !strings.Contains(got.Err, "--yes is required") {
-			t.Errorf("got exit code %d and %s, want a request for confirmation", got.Code, got.Err)
-		}
-		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "delete", "--yes", "ana@example.com")); !strings.Contains(got.Out, "ana@example.com was deleted") {
-			t.Errorf("got %s, want the account deleted", got.Out)
-		}
-		if got := blackbox.Run(t, blackbox.Command(t, cfg, "accounts", "show", "ana@example.com")); got.Code != 1 || !strings.Contains(got.Err, "There is no account") {
-			t.Errorf("after the deletion: got exit code %d and %s, want no account", got.Code, got.Err)
-		}
-	})
-}
-
 // Metrics have their own listener and show that Redis is unavailable.
 func TestMetricsWithRedisUnavailable(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"io"
 	"log"
@@ -16,11 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"palmares/cmd/palmares/commands"
-	"palmares/internal/catalog/feed/demo"
-	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
-	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -173,14 +168,6 @@ func TestInvalidServerSettings(t *testing.T) {
 	}
 }
 
-// SERVICE_URL may have a path; PUBLIC_URL may not.
-func TestServiceURLWithPath(t *testing.T) {
-	t.Parallel()
-	cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "version")
-	cmd.Env = append(cmd.Env, "PUBLIC_URL=https://palmares.example:8443/", "SERVICE_URL=https://palmares.example/about?lang=en#us")
-	blackbox.MustRun(t, cmd)
-}
-
 // Lines that net/http logs are JSON as well.
 func TestAllLogLinesAreJSON(t *testing.T) {
 	t.Parallel()
@@ -196,197 +183,5 @@ func TestAllLogLinesAreJSON(t *testing.T) {
 	_ = (&serveCommand{}).Run(ended, &s, commands.Terminal{Out: io.Discard, Err: io.Discard}) // stops immediately
 	if _, is := slog.Default().Handler().(*slog.JSONHandler); !is {
 		t.Errorf("got a default log handler of type %T, want JSON", slog.Default().Handler())
-	}
-}
-
-// The database contains personal data, so only its owner can read it, regardless
-// of the folder's mode. An existing file keeps its mode.
-func TestDatabaseIsPrivate(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "data")
-	check.OK(t, os.Mkdir(dir, 0o755))
-	mode := func() os.FileMode {
-		blackbox.MustRun(t, blackbox.Command(t, store.Config{DataDir: dir}, "migrate", "up"))
-		info, err := os.Stat(filepath.Join(dir, "palmares.db"))
-		check.OK(t, err)
-		return info.Mode().Perm()
-	}
-	check.Equal(t, mode(), 0o600, "new database: mode")
-	check.OK(t, os.Chmod(filepath.Join(dir, "palmares.db"), 0o640))
-	check.Equal(t, mode(), 0o640, "existing database: mode")
-}
-
-func TestInvalidCommandLines(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{}, {"bogus"}, {"import"}, {"--bogus", "version"}, {"generate", "--tools", "0"}, {"generate", "--tools", "many"}, {"migrate"}} {
-		r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, args...))
-		if r.Code != 2 || strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "palmares: ") {
-			t.Errorf("%v: got exit code %d and %q, want 2 and one line", args, r.Code, r.Err)
-		}
-	}
-}
-
-// Only the help of palmares and of serve lists the settings.
-func TestHelp(t *testing.T) {
-	t.Parallel()
-	for args, hasSettings := range map[string]bool{"--help": true, "serve --help": true, "import --help": false, "webhooks --help": false, "keys create --help": false} {
-		r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, strings.Fields(args)...))
-		check.Equal(t, r.Code, 0, "%s: %s", args, r.Out)
-		check.Equal(t, strings.Contains(r.Out, "PALMARES_LISTEN"), hasSettings, "%s: %s", args, r.Out)
-	}
-}
-
-func TestVersion(t *testing.T) {
-	t.Parallel()
-	if r := blackbox.MustRun(t, blackbox.Command(t, store.Config{DataDir: "data"}, "version")); !strings.HasPrefix(r.Out, "palmares development (commit unknown, go1.") {
-		t.Errorf("got %q, want palmares development and the Go version", r.Out)
-	}
-}
-
-func TestImportAndExport(t *testing.T) {
-	t.Parallel()
-	const report = "" +
-		"               created  updated  unchanged  retired  removed\n" +
-		"   categories        8        0          0        -        0\n" +
-		"        tools       48        0          0       10        0\n" +
-		"  comparisons       14        0          0        -        0\n" +
-		"price changes: 24\n" +
-		"release: 1, of 2026-11-10\n"
-	file := blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		dry := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--dry-run", file))
-		check.Equal(t, dry.Out, strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was imported)", 1), "dry run")
-		if r := blackbox.Run(t, blackbox.Command(t, cfg, "export")); r.Code != 1 || r.Err != "palmares: the catalog is empty: nothing has been imported yet\n" {
-			t.Errorf("export of an empty catalog: got exit code %d and %q, want 1", r.Code, r.Err)
-		}
-
-		first := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file))
-		check.Equal(t, first.Out, report, "first import")
-		check.Equal(t, first.Err, "checking\nwriting tools\nwriting comparisons\n", "first import")
-		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, string(demo.Catalog()))
-		out := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "export", out))
-		again := blackbox.MustRun(t, blackbox.Command(t, cfg, "import", out))
-		if !strings.HasSuffix(again.Out, "price changes: 0\nrelease: none, nothing changed\n") {
-			t.Errorf("import of the export: got\n%s\nwant no changes", again.Out)
-		}
-	})
-}
-
-// TestFolders exports a release as a folder, publishes the folder on each database, and
-// exports it again.
-func TestFolders(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())))
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "next.ndjson", bytes.Replace(demo.Catalog(), []byte("2026-11-10"), []byte("2026-11-11"), 1))))
-		dir := filepath.Join(t.TempDir(), "catalog")
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--to", dir, "--as-of", "1"))
-		if r := blackbox.Run(t, blackbox.Command(t, cfg, "export", "--to", dir)); r.Code != 1 || r.Err != "palmares: "+dir+": is not empty; name a new folder\n" {
-			t.Errorf("export into a folder with files: got exit code %d and %q, want 1", r.Code, r.Err)
-		}
-		testkit.EachNew(t, func(t *testing.T, empty store.Config) {
-			check.Contains(t, blackbox.MustRun(t, blackbox.Command(t, empty, "import", dir)).Out, "release: 1, of 2026-11-10", "want release 1")
-			check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, empty, "export")).Out, string(demo.Catalog()))
-			tool := filepath.Join(dir, "tools", "plume.md")
-			text, err := os.ReadFile(tool)
-			check.OK(t, err)
-			check.OK(t, os.WriteFile(tool, bytes.Replace(text, []byte("score: 8.1"), []byte("score: 81"), 1), 0o644))
-			r := blackbox.Run(t, blackbox.Command(t, empty, "import", dir))
-			check.OK(t, os.WriteFile(tool, text, 0o644))
-			if want := "checking\ntools/plume.md:8:8: score: must be at most 10 (got 81)\npalmares: nothing was changed: the feed is invalid\n"; r.Code != 1 || r.Err != want {
-				t.Errorf("import of an invalid folder: got exit code %d and\n%s\nwant 1 and\n%s", r.Code, r.Err, want)
-			}
-		})
-	})
-}
-
-func TestImportFromPipe(t *testing.T) {
-	t.Parallel()
-	var compressed bytes.Buffer
-	w := gzip.NewWriter(&compressed)
-	_, _ = w.Write(demo.Catalog())
-	_ = w.Close()
-	for name, data := range map[string][]byte{"plain": demo.Catalog(), "compressed": compressed.Bytes()} {
-		t.Run(name, func(t *testing.T) {
-			cmd := blackbox.Command(t, testkit.SQLite(t), "import", "-")
-			cmd.Stdin = io.MultiReader(bytes.NewReader(data)) // a pipe instead of a file
-			check.Contains(t, blackbox.MustRun(t, cmd).Out, "release: 1, of 2026-11-10", "want release 1")
-		})
-	}
-}
-
-func TestImportOfInvalidFiles(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	invalid := blackbox.WriteFile(t, "invalid.ndjson", bytes.Replace(demo.Catalog(), []byte(`"score":8.6`), []byte(`"score":86`), 1))
-	for name, c := range map[string]struct{ file, want string }{
-		"no file":     {filepath.Join(dir, "none"), "palmares: " + filepath.Join(dir, "none") + ": no such file or directory\n"},
-		"a directory": {dir, "palmares: " + dir + ": is not a catalog folder: it has no catalog.yml; name a folder that palmares export --to wrote\n"},
-		"an invalid feed": {invalid, "checking\nline 13: tool \"atelier-nova\": score: must be at most 10 (got 86)\n" +
-			"palmares: nothing was changed: the feed is invalid\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "import", c.file))
-			if r.Code != 1 || r.Err != c.want || r.Out != "" {
-				t.Errorf("got exit code %d and %q, want 1 and %q", r.Code, r.Err, c.want)
-			}
-		})
-	}
-}
-
-func TestImportThatRemovesTooMuch(t *testing.T) {
-	t.Parallel()
-	cfg := testkit.SQLite(t)
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())))
-	other := blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
-	r := blackbox.Run(t, blackbox.Command(t, cfg, "import", other))
-	check.Equal(t, r.Code, 1)
-	check.Contains(t, r.Err, "palmares: nothing was changed: the feed would remove or retire 48 of 48 active tools, more than a fifth; use --force to import it anyway")
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", other))
-}
-
-func TestGenerate(t *testing.T) {
-	t.Parallel()
-	cfg := testkit.SQLite(t)
-	generated := blackbox.MustRun(t, blackbox.Command(t, cfg, "generate", "--tools", "300", "--seed", "9"))
-	check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "generate", "--tools", "300", "--seed", "9")).Out, generated.Out, "same seed: another feed")
-	file := filepath.Join(t.TempDir(), "feed.gz")
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "generate", "--tools", "300", "--seed", "9", file))
-	check.Contains(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file)).Out, "tools      300")
-}
-
-func TestMigrateCommands(t *testing.T) {
-	t.Parallel()
-	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
-		status := func() string {
-			return strings.Join(strings.Fields(blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "status")).Out), " ")
-		}
-		if got := status(); !strings.HasPrefix(got, "0026 baseline pending") || strings.Contains(got, "applied") {
-			t.Errorf("before: got %s, want all pending", got)
-		}
-		if r := blackbox.Run(t, blackbox.Command(t, cfg, "export")); r.Code != 1 || !strings.Contains(r.Err, "run palmares migrate up") {
-			t.Errorf("export: got exit code %d and %q, want 1 and a hint to run migrate up", r.Code, r.Err)
-		}
-		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up")).Out; !strings.HasPrefix(got, "applied 0026 baseline\n") {
-			t.Errorf("up: got %s, want all applied", got)
-		}
-		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up")).Out, "no pending migrations\n", "up again: want no pending migrations")
-		if got := status(); !strings.HasPrefix(got, "0026 baseline applied 20") || strings.Contains(got, "pending") {
-			t.Errorf("after: got %s, want all applied", got)
-		}
-	})
-}
-
-// An export replaces a file only once it is complete.
-func TestFailedExportKeepsOldFile(t *testing.T) {
-	t.Parallel()
-	file := blackbox.WriteFile(t, "catalog.ndjson", []byte("old"))
-	check.Must(t, blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "export", file)).Code, 1, "exit code")
-	if data, _ := os.ReadFile(file); string(data) != "old" {
-		t.Errorf("got %q, want old", data)
-	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(file), ".palmares-*")); len(left) > 0 {
-		t.Errorf("got temporary files %v, want none", left)
 	}
 }

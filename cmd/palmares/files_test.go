@@ -1,6 +1,12 @@
 package main
 
 import (
+	"time"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/folder"
+	"palmares/internal/catalog/record"
+
 	"bytes"
 	"io"
 	"net/http"
@@ -20,68 +26,6 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-func TestExportToLinkAndPipe(t *testing.T) {
-	t.Parallel()
-	cfg, dir := testkit.SQLite(t), t.TempDir()
-	importDemo(t, cfg)
-
-	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
-	check.OK(t, os.WriteFile(target, []byte("old"), 0o600))
-	check.OK(t, os.Symlink(target, link))
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "export", link))
-	if data, _ := os.ReadFile(target); string(data) != string(demo.Catalog()) {
-		t.Errorf("got %d bytes in the target of the link, want the catalog", len(data))
-	}
-	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
-		t.Error("got the symbolic link replaced, want it unchanged")
-	}
-
-	pipe := filepath.Join(dir, "pipe")
-	check.OK(t, syscall.Mkfifo(pipe, 0o600))
-	read := make(chan string, 1)
-	go func() {
-		file, err := os.Open(pipe)
-		if err != nil {
-			read <- err.Error()
-			return
-		}
-		defer file.Close()
-		data, _ := io.ReadAll(file)
-		read <- string(data)
-	}()
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "export", pipe))
-	check.Equal(t, <-read, string(demo.Catalog()), "want the catalog")
-}
-
-func TestFileErrors(t *testing.T) {
-	t.Parallel()
-	cfg, dir := testkit.SQLite(t), t.TempDir()
-	importDemo(t, cfg)
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"a directory":       {[]string{"export", dir}, dir + ": is a directory"},
-		"a missing folder":  {[]string{"export", filepath.Join(dir, "no", "file")}, filepath.Join(dir, "no", "file") + ": no such file or directory"},
-		"a full disk":       {[]string{"export", "/dev/full"}, "/dev/full: the disk is full"},
-		"another full disk": {[]string{"generate", "--tools", "100", "/dev/full"}, "/dev/full: the disk is full"},
-		"a file":            {[]string{"schemas", "/dev/null"}, "/dev/null: is not a directory"},
-		"a file's folder":   {[]string{"schemas", "/dev/null/schemas"}, "/dev/null/schemas: is not a directory"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if r := blackbox.Run(t, blackbox.Command(t, cfg, c.args...)); r.Code != 1 || r.Err != "palmares: "+c.want+"\n" {
-				t.Errorf("got exit code %d and %q, want 1 and %q", r.Code, r.Err, c.want)
-			}
-		})
-	}
-	if r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: filepath.Join(dir, "typo")}, "export")); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
-		t.Errorf("no database: got exit code %d and %q, want 1", r.Code, r.Err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "typo")); err == nil {
-		t.Error("got a data directory created by the export, want none")
-	}
-}
-
 // The schemas are written to a new or an existing folder, as the server serves them.
 func TestSchemasCommand(t *testing.T) {
 	t.Parallel()
@@ -100,35 +44,6 @@ func TestSchemasCommand(t *testing.T) {
 				t.Errorf("%s: got %d %s, want 200 and what was written", file, response.StatusCode, served)
 			}
 		}
-	}
-}
-
-// An import succeeds even if its report cannot be printed.
-func TestImportWithFullOutput(t *testing.T) {
-	t.Parallel()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	check.OK(t, err)
-	defer full.Close()
-	cfg := testkit.SQLite(t)
-	cmd := blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog()))
-	cmd.Stdout = full
-	check.Equal(t, cmd.Run(), nil)
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "export"))
-}
-
-func TestVerboseShowsCause(t *testing.T) {
-	t.Parallel()
-	cfg := store.Config{DatabaseURL: "postgres://u:s3cret@127.0.0.1:1/db", DataDir: "data"}
-	quiet, verbose := blackbox.Run(t, blackbox.Command(t, cfg, "migrate", "status")), blackbox.Run(t, blackbox.Command(t, cfg, "--verbose", "migrate", "status"))
-	check.Equal(t, blackbox.Run(t, blackbox.Command(t, cfg, "keys", "list", "ana@example.com")).Err, quiet.Err, "for a command about accounts")
-	if quiet.Err != "palmares: the database cannot be reached\n" || !strings.HasPrefix(verbose.Err, quiet.Err+"cause: ") {
-		t.Errorf("got %q and %q, want a cause in the second", quiet.Err, verbose.Err)
-	}
-	if strings.Contains(verbose.Err, "s3cret") {
-		t.Errorf("got an error with the password, want it hidden: %s", verbose.Err)
-	}
-	if r := blackbox.Run(t, blackbox.Command(t, store.Config{DataDir: "data"}, "migrate", "status", "postgres://u:s3cret@h/db")); r.Code != 2 || strings.Contains(r.Err, "s3cret") {
-		t.Errorf("got exit code %d and %q, want 2 without the password", r.Code, r.Err)
 	}
 }
 
@@ -187,5 +102,27 @@ func TestDemoKeepsExistingCatalog(t *testing.T) {
 		_ = s.Cmd.Process.Signal(syscall.SIGTERM)
 		s.WaitForExit(t)
 		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, before, "%s: another catalog after serve --demo", name)
+	}
+}
+
+// TestLintOf10000Files counts CPU time, which other processes do not extend.
+func TestLintOf10000Files(t *testing.T) {
+	testkit.FullTier(t, "it writes 10,000 files")
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "catalog")
+	var lines bytes.Buffer
+	check.OK(t, synth.Write(t.Context(), &lines, synth.Options{Tools: 8000, Seed: 1}))
+	files, err := folder.NewWriter(dir, record.Header{Format: record.FormatVersion, UpdatedAt: "2026-11-10"})
+	check.OK(t, err)
+	_, err = feed.Read(t.Context(), feed.NewLines(bytes.NewReader(lines.Bytes())), func(_ int, rec record.Record) { check.OK(t, files.Write(rec)) })
+	check.OK(t, err)
+	check.OK(t, files.Close(nil))
+	if names, err := filepath.Glob(filepath.Join(dir, "*", "*.md")); err != nil || len(names) < 10_000 {
+		t.Fatalf("got %d files, want at least 10,000", len(names))
+	}
+	cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "lint", dir)
+	r := blackbox.Run(t, cmd)
+	if used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); used > 5*time.Second || r.Code != 0 {
+		t.Errorf("got exit code %d after %v of CPU time, want 0 in less than 5 s: %s", r.Code, used, r.Err)
 	}
 }

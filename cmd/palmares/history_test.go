@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -28,29 +27,6 @@ func readable(t *testing.T, cfg store.Config) (numbers string) {
 	return numbers
 }
 
-func TestReleasesCommand(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		if cfg.DatabaseURL == "" {
-			if r := blackbox.Run(t, blackbox.Command(t, cfg, "releases")); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
-				t.Errorf("no database: got exit code %d and %q, want 1", r.Code, r.Err)
-			}
-		}
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up"))
-		const heading = "release  feed date  published  tools  retired  comparisons  readable\n"
-		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "releases")).Out, heading, "no releases: want the heading")
-		publishEditions(t, cfg)
-		want := regexp.MustCompile(`\A` + strings.Join([]string{
-			`release  feed date   published         tools  retired  comparisons  readable`,
-			`8        2026-11-10  \d{4}-\d\d-\d\d \d\d:\d\d  48     10       13           yes`,
-			`7        2026-10-13  \d{4}-\d\d-\d\d \d\d:\d\d  44     11       13           yes`,
-		}, "\n"))
-		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "releases")); !want.MatchString(r.Out) || strings.Count(r.Out, "\n") != 9 {
-			t.Errorf("got\n%s\nwant\n%s", r.Out, want)
-		}
-	})
-}
-
 // publishEditions imports the editions of the demo catalog.
 func publishEditions(t *testing.T, cfg store.Config) {
 	t.Helper()
@@ -59,66 +35,6 @@ func publishEditions(t *testing.T, cfg store.Config) {
 	for _, edition := range editions {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", edition.Feed)))
 	}
-}
-
-func TestExportAsOf(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up"))
-		if r := blackbox.Run(t, blackbox.Command(t, cfg, "export", "--as-of", "1")); r.Code != 1 || r.Err != "palmares: the catalog is empty: nothing has been imported yet\n" {
-			t.Errorf("empty catalog: got exit code %d and %q, want 1", r.Code, r.Err)
-		}
-		publishEditions(t, cfg)
-		editions, err := demo.Editions()
-		check.OK(t, err)
-		for i, edition := range editions {
-			r := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", fmt.Sprint(i+1)))
-			check.Contains(t, r.Out[:100], `"updated_at":"`+edition.Date+`"`, "release %d: %.100s", i+1, r.Out)
-		}
-		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of=8")).Out, string(demo.Catalog()), "newest release: want the demo catalog")
-		for args, want := range map[string]blackbox.Result{
-			"--as-of=9":  {Code: 1, Err: "palmares: no such release: 9 (releases 1 to 8 can be read)\n"},
-			"--as-of=0":  {Code: 2, Err: "palmares: export: --as-of: must be at least 1 (got 0)\n"},
-			"--as-of=-1": {Code: 2, Err: "palmares: export: --as-of: must be at least 1 (got -1)\n"},
-		} {
-			check.Equal(t, blackbox.Run(t, blackbox.Command(t, cfg, "export", args)), want, args)
-		}
-		for _, value := range []string{"", "x", "1e9", "2026-11-10", "1.5", "99999999999999999999"} {
-			if r := blackbox.Run(t, blackbox.Command(t, cfg, "export", "--as-of="+value)); r.Code != 2 || strings.Count(r.Err, "\n") != 1 {
-				t.Errorf("--as-of=%s: got exit code %d and %q, want 2 and one line", value, r.Code, r.Err)
-			}
-		}
-	})
-}
-
-func TestInvalidPruning(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		prune := func(args ...string) blackbox.Result {
-			return blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"history", "prune"}, args...)...))
-		}
-		if r := prune("--before", "2"); r.Code != 1 {
-			t.Errorf("no database: got %+v, want exit code 1", r)
-		}
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up"))
-		if r, want := prune("--before", "2"), (blackbox.Result{Code: 1, Err: "palmares: nothing was changed: the catalog is empty: nothing has been imported yet\n"}); r != want {
-			t.Errorf("empty catalog: got %+v, want %+v", r, want)
-		}
-		publishEditions(t, cfg)
-		for args, want := range map[string]blackbox.Result{
-			"":            {Code: 2, Err: "palmares: missing flags: --before=NUMBER\n"},
-			"--before=0":  {Code: 2, Err: "palmares: history prune: --before: must be at least 1 (got 0)\n"},
-			"--before=-3": {Code: 2, Err: "palmares: history prune: --before: must be at least 1 (got -3)\n"},
-			"--before=1":  {Code: 1, Err: "palmares: nothing was changed: before must be a release from 2 to 8 (got 1)\n"},
-			"--before=9":  {Code: 1, Err: "palmares: nothing was changed: before must be a release from 2 to 8 (got 9)\n"},
-			"--before=4":  {Code: 1, Err: "palmares: nothing was changed: --yes is required without a terminal\n"},
-		} {
-			check.Equal(t, prune(strings.Fields(args)...), want, args)
-		}
-		if got := readable(t, cfg); strings.Contains(got, "no") {
-			t.Errorf("got %s, want all releases readable", got)
-		}
-	})
 }
 
 // A running server stops serving pruned releases, even from its cache, and
