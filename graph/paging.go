@@ -82,6 +82,10 @@ func (l *list[Item, Node]) connection(ctx context.Context, p paging) (c connecti
 	}
 	c = connection[Node]{info: info, total: len(l.items), nodes: l.nodes(items)}
 	c.setCursors(ctx, len(items), func(i int) string { return l.cursor(items[i]) })
+	r := readerFrom(ctx)
+	if r.total = c.total; info.HasNextPage && info.EndCursor != nil {
+		r.next = *info.EndCursor
+	}
 	return c, nil
 }
 

@@ -26,8 +26,9 @@ type Result struct {
 	PublishedAt     time.Time
 	AsOf            AsOf // how the release was selected
 	SchemaOnly      bool // it only describes the schema
-	// Total is the number of items in the list that the operation reads by page, and
-	// Next the cursor of the changes that follow those it reads.
+	// Total is the number of items in the list that the operation reads a part of, and
+	// Next the cursor of what follows that part: always for changes, which will follow,
+	// and only if there is more for other lists.
 	Total int
 	Next  string
 	// Cause is the internal cause of a server error. It has been logged and is never

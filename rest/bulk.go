@@ -141,8 +141,7 @@ func (r *request) isBulk() bool { return r.variables[formatName] != nil }
 // serveBulk streams a whole list from one release.
 func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request) error {
 	ctx, caller := r.Context(), auth.CallerFrom(r.Context())
-	limit := caller.Plan.Terms().Downloads
-	if limit == 0 {
+	if caller.Plan.Terms().Downloads == 0 {
 		return problem.New(problem.Unauthenticated, "Downloads require an API key. Create one at "+
 			"%s/account.", h.cfg.PublicURL)
 	}
@@ -151,13 +150,27 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 		return err
 	}
 	described := response.Value.(*listed)
+	return h.Downloads.Send(w, r, response, func(out io.Writer) error { return h.writeList(ctx, req, described, out) })
+}
+
+// Downloads sends whole lists to accounts, a few at a time. The zero value is ready to use.
+type Downloads struct {
+	slots    limiter.Slots[int] // by account
+	sendTime time.Duration      // for each chunk; the default if zero
+}
+
+// Send streams what a function writes with the headers of a response, if the caller has
+// not too many downloads already. It sends a 304 without calling the function.
+func (d *Downloads) Send(w http.ResponseWriter, r *http.Request, response cache.Response, write func(io.Writer) error) error {
+	caller := auth.CallerFrom(r.Context())
+	limit := caller.Plan.Terms().Downloads
 	end := func() {}
 	defer func() { end() }() // after the last chunk
-	return response.Stream(w, r, h.sendTime, func(out io.Writer) error {
-		if cache.CachedOnly(ctx) {
+	return response.Stream(w, r, cmp.Or(d.sendTime, defaultSendTime), func(out io.Writer) error {
+		if cache.CachedOnly(r.Context()) {
 			return problem.New(problem.NotFound, "The response is not cached.")
 		}
-		reserved, err := h.downloads.Reserve(caller.Account, limit, maxDownloads)
+		reserved, err := d.slots.Reserve(caller.Account, limit, maxDownloads)
 		switch {
 		case errors.Is(err, limiter.ErrTotalLimit):
 			w.Header().Set("Retry-After", downloadRetry)
@@ -170,7 +183,7 @@ func (h *Handler) serveBulk(w http.ResponseWriter, r *http.Request, req *request
 				"one has finished.", limit)
 		}
 		end = reserved
-		return h.writeList(ctx, req, described, out)
+		return write(out)
 	})
 }
 
@@ -223,7 +236,8 @@ func (r *request) part(page, limit int, asOf graph.AsOf, scan *graph.Scan) graph
 	return graph.Request{Operation: r.operation, Variables: arguments, AsOf: asOf, Scan: scan}
 }
 
-var errReplaced = problem.New(problem.Unavailable, "The catalog was replaced by another one. Try again.")
+// ErrReplaced means that a list has parts from different catalogs.
+var ErrReplaced = problem.New(problem.Unavailable, "The catalog was replaced by another one. Try again.")
 
 // writeList writes all items of a list, page by page. They must have the source that
 // the headers describe.
@@ -240,7 +254,7 @@ func (h *Handler) writeList(ctx context.Context, req *request, list *listed, to 
 			return p
 		}
 		if !bytes.Equal(h.sourceOf(result), list.source) {
-			return errReplaced
+			return ErrReplaced
 		}
 		n, err := eachItem(result.Body(), write)
 		if err != nil {

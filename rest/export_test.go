@@ -20,4 +20,4 @@ func AddDeprecated(path, query, deprecated, sunset string) (remove func()) {
 }
 
 // SetSendTime limits how long a client may take to receive a chunk of a download.
-func (h *Handler) SetSendTime(limit time.Duration) { h.sendTime = limit }
+func (h *Handler) SetSendTime(limit time.Duration) { h.Downloads.sendTime = limit }

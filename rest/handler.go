@@ -11,13 +11,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/edge"
-	"palmares/internal/core/limiter"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/headers"
@@ -43,9 +41,8 @@ type Handler struct {
 	exampleSlugs *graph.Operation
 	categories   *graph.Operation
 	requests     *cache.Table[*request]
-	demoDocument []byte             // the OpenAPI document with examples from the demo catalog
-	downloads    limiter.Slots[int] // by account
-	sendTime     time.Duration      // for each chunk of a download
+	demoDocument []byte // the OpenAPI document with examples from the demo catalog
+	Downloads    *Downloads
 }
 
 // The paths of the OpenAPI document, in both of its formats.
@@ -74,7 +71,7 @@ func NewHandler(cfg Config, executor *graph.Executor, responses *cache.Cache) (*
 		paths: endpoints, json: asJSON, yaml: asYAML, endpoints: append(endpoints, asJSON, asYAML),
 		slugStatus: operations["slug_status"], exampleSlugs: operations["example_slugs"],
 		categories: operations["categories"],
-		requests:   cache.NewTable[*request](responses, "REST requests"), sendTime: defaultSendTime,
+		requests:   cache.NewTable[*request](responses, "REST requests"), Downloads: &Downloads{},
 	}, nil
 }
 

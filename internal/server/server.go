@@ -199,7 +199,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	graphQL := graphql.NewHandler(engine.executor, engine.cache, access.streams())
 	saved, err := saved.New(saved.Config{
-		Service: cfg.REST(), Store: db, Executor: engine.executor, Cache: engine.cache, Log: cfg.Log, BuiltIn: panels(),
+		Service: cfg.REST(), Store: db, Executor: engine.executor, Cache: engine.cache, Log: cfg.Log, BuiltIn: panels(), Downloads: api.Downloads,
 	})
 	if err != nil {
 		return nil, err

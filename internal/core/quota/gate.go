@@ -233,9 +233,42 @@ func setDay(header http.Header, name, parameters string) {
 // counted, before it does more work than sending it. It returns an error if the quota is
 // used up. Requests that were not free are counted already.
 func CountAgain(w http.ResponseWriter) error {
+	if v := visitOf(w); v != nil && v.free {
+		if decision := v.take(); !decision.Granted {
+			return v.spent(decision)
+		}
+		v.free, v.mark = false, 0 // the other request stays counted
+	}
+	return nil
+}
+
+// CountMore counts further requests, for a response that takes as much work as several. It
+// returns an error, and counts none, if the quota does not suffice for all of them.
+func CountMore(w http.ResponseWriter, n int) error {
+	v := visitOf(w)
+	if v == nil {
+		return nil
+	}
+	if limit := v.caller.Limit; limit > 0 {
+		used := v.carried + v.gate.Store.Count(v.request.Context(), v.caller.Subject, v.day)
+		if used+n > limit {
+			return problem.New(problem.QuotaSpent, "This response takes %d requests, and %d are left of the daily quota of %d. It resets at %s.",
+				n+1, max(0, limit-used+1), limit, v.decide().Reset.Format(time.RFC3339))
+		}
+	}
+	for range n {
+		if decision := v.take(); !decision.Granted { // by a concurrent request
+			return v.spent(decision)
+		}
+	}
+	return nil
+}
+
+// visitOf returns the visit whose response a writer sends; nil if the request is not counted.
+func visitOf(w http.ResponseWriter) *visit {
 	for {
 		if v, found := w.(*visit); found {
-			return v.countAgain()
+			return v
 		}
 		wrapper, wraps := w.(interface{ Unwrap() http.ResponseWriter })
 		if !wraps {
@@ -243,17 +276,6 @@ func CountAgain(w http.ResponseWriter) error {
 		}
 		w = wrapper.Unwrap()
 	}
-}
-
-func (v *visit) countAgain() error {
-	if !v.free {
-		return nil
-	}
-	if decision := v.take(); !decision.Granted {
-		return v.spent(decision)
-	}
-	v.free, v.mark = false, 0 // the other request stays counted
-	return nil
 }
 
 // ReportExecution is called by the cache for responses that required executing a query.

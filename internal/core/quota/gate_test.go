@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -507,4 +508,28 @@ func TestRefundedOnce(t *testing.T) {
 	limit = 0
 	want(t, "without a limit", get("/", 304), "304 , recorded 2")
 	want(t, "count", counter.Count(t.Context(), quota.Account(7), quota.DayOf(gate.Now())), 2)
+}
+
+// A response that takes several requests counts all of them, or none.
+func TestCountedMore(t *testing.T) {
+	counter := quota.NewCounter()
+	gate := &quota.Gate{Store: counter, Now: time.Now, Caller: func(*http.Request) quota.Caller {
+		return quota.Caller{Subject: quota.Account(7), Limit: 10, Tier: "free"}
+	}}
+	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
+		if err := quota.CountMore(unwrapper{w}, n); err != nil {
+			problem.Write(w, err)
+		}
+	}))
+	for _, c := range []struct {
+		more      string
+		status    int
+		remaining string
+	}{{"4", 200, "5"}, {"5", 429, "5"}, {"4", 200, "0"}, {"0", 429, "0"}} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?n="+c.more, nil))
+		check.Equal(t, w.Code, c.status, "%s more: %s", c.more, w.Body)
+		check.Equal(t, w.Header().Get("X-RateLimit-Remaining"), c.remaining, "%s more", c.more)
+	}
 }

@@ -62,6 +62,7 @@ type request struct {
 	asOf      graph.AsOf
 	format    string
 	keyed     bool // the response is only for callers with a key
+	whole     bool // the response is a whole list
 	vary      string
 	cacheKey  cache.Key
 	respond   cache.Execute
@@ -108,6 +109,9 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if req.err != nil {
 		return req.err
+	}
+	if req.whole {
+		return s.serveWhole(w, r, req)
 	}
 	response, err := s.Cache.Get(r.Context(), req.cacheKey, req.respond)
 	if err != nil {
@@ -208,7 +212,8 @@ func (s *Queries) parse(r *http.Request, rec *record, format, negotiated string,
 		req.err = rec.query.checkTable()
 	}
 	req.format = format
-	req.keyed = !rec.public || rec.query.operation.RequiresKey() || req.asOf.Release > 0 && keyed
+	req.whole = keyed && format != formatJSON && rec.query.list != nil && rec.query.list.whole != nil
+	req.keyed = req.whole || !rec.public || rec.query.operation.RequiresKey() || req.asOf.Release > 0 && keyed
 	req.cacheKey = cache.Key{
 		Operation: rec.address + " " + rec.hash, Keyed: req.keyed,
 		Variables: strings.Join([]string{req.vary, format, dialect, req.asOf.String(), params.Canonical(rec.query.parameters, req.variables)}, "\n"),
@@ -239,14 +244,14 @@ func (s *Queries) respond(ctx context.Context, req *request) (*cache.Entry, int,
 	return cache.NewEntry(body, s.header(req, result)).AddWeight(query.operation.Weight()), result.Newest, nil
 }
 
-// header returns the headers of a successful response, as in the REST API. Shared
-// caches must not store responses of private queries, whose token may be revoked.
+// header returns the headers of a successful response, as in the REST API. Shared caches
+// must not store whole lists, nor responses of private queries, whose token may be revoked.
 func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	rec := req.from
 	header := headers.Of(result, contentTypes[req.format], req.keyed)
 	header["Vary"] = []string{req.vary}
 	switch {
-	case !rec.public && result.Release > 0:
+	case (req.whole || !rec.public) && result.Release > 0:
 		header["Cache-Control"] = []string{"private, no-cache"}
 	case rec.account != 0 && result.Release > 0: // briefly, because its owner may change it or make it private
 		header["Cache-Control"] = []string{"s-maxage=60, stale-while-revalidate=60"}
@@ -257,15 +262,20 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	if rec.account != 0 {
 		header["X-Robots-Tag"] = []string{"noindex"}
 	}
-	headers.AddAsOf(header, req.asOf, result, func(value any) string { return s.urlAsOf(req, value) })
+	headers.AddAsOf(header, req.asOf, result, func(value any) string { return s.urlWith(req, graph.AsOfName, value) })
+	s.addPosition(header, req, result)
 	headers.AddDeprecation(header, rec.query.operation.Deprecation())
 	return header
 }
 
-// urlAsOf returns the URL of a request with a value of as_of, or without it for nil.
-func (s *Queries) urlAsOf(req *request, value any) string {
+// urlWith returns the URL of a request with another value of a parameter, or without the
+// parameter for nil.
+func (s *Queries) urlWith(req *request, name string, value any) string {
 	rec, values := req.from, maps.Clone(req.variables)
-	values[dialectName], values[graph.AsOfName] = req.others[dialectName], value
+	for _, other := range []string{dialectName, graph.AsOfName} {
+		values[other] = req.others[other]
+	}
+	values[name] = value
 	address := s.Service.PublicURL + rec.address + "." + req.format
 	parameters := slices.Concat(rec.query.parameters, []params.Param{{Name: dialectName}, graph.AsOfParam})
 	if query := params.Canonical(parameters, values); query != "" {

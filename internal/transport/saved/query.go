@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +65,7 @@ type query struct {
 	types       []string     // GraphQL types of the columns
 	independent [2]string
 	series      []*ast.Field // whose metrics are columns of the table
+	list        *list        // nil if the body is not a part of a list
 }
 
 // newQuery validates a text and derives the rest from it.
@@ -84,7 +86,7 @@ func newQuery(e *graph.Executor, text string) (*query, error) {
 		q.parameters = append(q.parameters, p)
 	}
 	q.findBody()
-	return q, nil
+	return q, q.findList(e, text)
 }
 
 // parameterOf returns the query parameter of a variable.
@@ -229,42 +231,65 @@ func unwrapEach(list json.RawMessage, name string) (json.RawMessage, error) {
 	return append(out, ']'), err
 }
 
-// write writes a body in a format. NDJSON has the items as they are, unless they contain
-// lists that can become rows.
+// write writes a body in a format.
 func (q *query) write(body []byte, format, dialect string, variables map[string]any, limit int64) ([]byte, error) {
 	if format == formatJSON {
 		return body, nil
 	}
 	var out bytes.Buffer
+	write, err := q.newWriter(&out, format, dialect, variables, limit)
+	if err == nil {
+		err = write(body)
+	}
+	return out.Bytes(), err
+}
+
+// counted counts the bytes that are written.
+type counted struct {
+	io.Writer
+	n int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// newWriter returns a function that writes one body after another as rows. NDJSON has the
+// items as they are, unless they contain lists that can become rows.
+func (q *query) newWriter(to io.Writer, format, dialect string, variables map[string]any, limit int64) (func(body []byte) error, error) {
 	if format == table.NDJSON && (q.table == nil || !q.table.IsNested()) {
-		write, err := table.NewItemWriter(&out, format, dialect, nil, nil)
-		if err == nil {
-			_, err = table.EachItem(jsontext.NewDecoder(bytes.NewReader(body)), write)
-		}
-		return out.Bytes(), err
+		write, err := table.NewItemWriter(to, format, dialect, nil, nil)
+		return func(body []byte) error {
+			_, err := table.EachItem(jsontext.NewDecoder(bytes.NewReader(body)), write)
+			return err
+		}, err
 	}
 	columns, metrics := q.table.Columns, []string(nil)
 	if q.table.Pivot != nil {
 		metrics = q.metrics(variables)
 		columns = q.table.PivotColumns(metrics)
 	}
-	write, err := table.NewRowWriter(&out, format, dialect, columns)
+	out := &counted{Writer: to}
+	write, err := table.NewRowWriter(out, format, dialect, columns)
 	if err != nil {
 		return nil, err
 	}
 	writeRow := func(cells []jsontext.Value) error {
-		if q.table.IsNested() && int64(out.Len()) > limit { // a long value may be repeated in many rows
+		if q.table.IsNested() && out.n > limit { // a long value may be repeated in many rows
 			return problem.New(problem.ResponseTooLarge,
 				"The table is larger than %d bytes, because the values around an inner list are repeated in each row. Select fewer fields or items.", limit)
 		}
 		return write(cells)
 	}
-	if q.table.Pivot != nil {
-		err = q.table.PivotRows(body, metrics, writeRow)
-	} else {
-		err = q.table.Rows(body, writeRow)
-	}
-	return out.Bytes(), err
+	return func(body []byte) error {
+		out.n = 0
+		if q.table.Pivot != nil {
+			return q.table.PivotRows(body, metrics, writeRow)
+		}
+		return q.table.Rows(body, writeRow)
+	}, nil
 }
 
 // describe returns the query for an OpenAPI document.

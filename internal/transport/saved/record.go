@@ -123,6 +123,9 @@ func (s *Queries) load(ctx context.Context, last *record, current state) (*recor
 	}
 	if found.query != nil {
 		found.weight += found.query.operation.Weight()
+		if list := found.query.list; list != nil && list.whole != nil {
+			found.weight += list.whole.Weight()
+		}
 	}
 	return found, found.weight, nil
 }

@@ -34,6 +34,8 @@ type Config struct {
 	Cache    *cache.Cache
 	Log      *slog.Logger
 	BuiltIn  []BuiltIn
+	// Downloads sends whole lists.
+	Downloads *rest.Downloads
 }
 
 // BuiltIn is a public query that belongs to the service itself.
