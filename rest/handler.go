@@ -83,7 +83,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := h.serve(w, r)
 	if err != nil && r.Context().Err() == nil {
 		w.Header().Set("Vary", vary)
-		w.Header().Del(unknownParametersHeader)
+		w.Header().Del(UnknownParametersHeader)
 		release := h.cache.Newest()
 		if missing := (*missingSlug)(nil); errors.As(err, &missing) {
 			release = missing.release
@@ -109,7 +109,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return req.err
 	}
 	if req.unknown != nil { // not part of the cached response, which other URLs share
-		w.Header()[unknownParametersHeader] = req.unknown
+		w.Header()[UnknownParametersHeader] = req.unknown
 	}
 	switch req.endpoint {
 	case h.json:

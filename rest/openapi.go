@@ -249,7 +249,7 @@ func (e *endpoint) describeResponses(body object) object {
 	var described object
 	headers = append(headers, "Link", "Memento-Datetime", "Content-Location")
 	if e.saved == nil {
-		headers = append(headers, unknownParametersHeader)
+		headers = append(headers, UnknownParametersHeader)
 		if slices.ContainsFunc(e.parameters, func(p Parameter) bool { return p.Name == categoryName }) {
 			headers = append(headers, unknownValuesHeader)
 		}

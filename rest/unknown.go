@@ -15,7 +15,7 @@ import (
 // Headers that name what a request has and the API does not know. They are hints: the
 // status is the same as without them.
 const (
-	unknownParametersHeader = "X-Unknown-Parameters"
+	UnknownParametersHeader = "X-Unknown-Parameters"
 	unknownValuesHeader     = "X-Unknown-Values"
 )
 
@@ -29,18 +29,24 @@ const (
 // unknownParameters returns the header for the parameters of a query string that the
 // endpoint does not have; nil for none.
 func (e *endpoint) unknownParameters(rawQuery string) []string {
+	accepted, suggested := e.inQuery, []string(nil)
+	if e.bulk { // it identifies the caller, and is no part of the question
+		accepted = append(slices.Clip(accepted), params.Param{Name: tokenName})
+	}
+	for _, p := range e.documented() {
+		if !p.InPath {
+			suggested = append(suggested, p.Name)
+		}
+	}
+	return UnknownParameters(rawQuery, accepted, suggested)
+}
+
+// UnknownParameters returns the values of the header X-Unknown-Parameters for the parameters
+// of a query string that are not accepted, with similar suggested ones; nil for none.
+func UnknownParameters(rawQuery string, accepted []params.Param, suggested []string) []string {
 	var hints []string
-	for _, name := range params.Unknown(rawQuery, e.inQuery, maxUnknown) {
-		if name == tokenName && e.bulk { // it identifies the caller, and is no part of the question
-			continue
-		}
-		var known []string
-		for _, p := range e.documented() {
-			if !p.InPath {
-				known = append(known, p.Name)
-			}
-		}
-		hints = append(hints, hint("", name, text.Nearest(name, known)))
+	for _, name := range params.Unknown(rawQuery, accepted, maxUnknown) {
+		hints = append(hints, hint("", name, text.Nearest(name, suggested)))
 	}
 	if hints == nil {
 		return nil

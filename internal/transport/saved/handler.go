@@ -22,6 +22,7 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/core/table"
 	"palmares/internal/transport/headers"
+	"palmares/rest"
 )
 
 const (
@@ -61,8 +62,9 @@ type request struct {
 	others    map[string]any
 	asOf      graph.AsOf
 	format    string
-	keyed     bool // the response is only for callers with a key
-	whole     bool // the response is a whole list
+	keyed     bool     // the response is only for callers with a key
+	whole     bool     // the response is a whole list
+	unknown   []string // a header that names parameters that the query does not have
 	vary      string
 	cacheKey  cache.Key
 	respond   cache.Execute
@@ -79,6 +81,7 @@ func (s *Queries) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Vary", varyWith(true))
+	w.Header().Del(rest.UnknownParametersHeader)
 	if release := s.Cache.Newest(); release > 0 {
 		w.Header()[headers.Release] = []string{strconv.Itoa(release)}
 	}
@@ -109,6 +112,9 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if req.err != nil {
 		return req.err
+	}
+	if req.unknown != nil {
+		w.Header()[rest.UnknownParametersHeader] = req.unknown
 	}
 	if req.whole {
 		return s.serveWhole(w, r, req)
@@ -192,6 +198,7 @@ func (s *Queries) parse(r *http.Request, rec *record, format, negotiated string,
 	if req.variables, req.others, req.err = rec.query.read(r.URL.RawQuery); req.err != nil {
 		return req
 	}
+	req.unknown = rec.query.unknown(r.URL.RawQuery)
 	req.asOf, req.err = graph.ReadAsOf(req.others)
 	wanted, given := req.others[formatName].(string)
 	switch {

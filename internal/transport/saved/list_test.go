@@ -122,3 +122,16 @@ func TestExpensiveWholeList(t *testing.T) {
 	}
 	check.Equal(t, len(slugs), 48)
 }
+
+// Parameters that a query does not have are named, and do not change the response.
+func TestUnknownParameters(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	path, _ := s.save(t, ana, "best", best)
+	for query, want := range map[string]string{
+		"?form=csv": "form (did you mean format?)", "?limits=3&nonsense=1": "limits (did you mean limit?), nonsense", "?limit=3": "", "?token=no": "",
+	} {
+		r := s.get(t, path+query)
+		check.Equal(t, r.Header.Get("X-Unknown-Parameters"), want, query)
+	}
+}

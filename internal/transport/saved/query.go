@@ -198,6 +198,17 @@ func (q *query) read(rawQuery string) (variables, others map[string]any, err err
 	return values, others, nil
 }
 
+// unknown returns the header for the parameters in a query string that the query does not
+// have.
+func (q *query) unknown(rawQuery string) []string {
+	known := slices.Concat(q.parameters, common)
+	var names []string
+	for _, p := range known {
+		names = append(names, p.Name)
+	}
+	return rest.UnknownParameters(rawQuery, append(known, params.Param{Name: tokenName}), names)
+}
+
 // bodyOf returns the part of a result that is the response body. It is null if a
 // condition excludes the field.
 func (q *query) bodyOf(data json.RawMessage) (json.RawMessage, error) {
