@@ -185,6 +185,15 @@ type Prepared struct {
 	cost      int
 }
 
+// with returns the operation with other variables.
+func (p *Prepared) with(variables map[string]any) *graphql.OperationContext {
+	of := p.operation
+	return &graphql.OperationContext{
+		RawQuery: of.RawQuery, OperationName: of.OperationName, Variables: variables, Doc: of.Doc, Operation: of.Operation, Extensions: of.Extensions,
+		RecoverFunc: of.RecoverFunc, ResolverMiddleware: of.ResolverMiddleware, RootResolverMiddleware: of.RootResolverMiddleware,
+	}
+}
+
 // IsSubscription reports whether the operation is served as a stream.
 func (p *Prepared) IsSubscription() bool { return p.operation.Operation.Operation == ast.Subscription }
 
@@ -276,17 +285,21 @@ func (e *Executor) run(ctx context.Context, op *Prepared, fromCaller bool) *Resu
 		defer cancel(nil)
 	}
 	result := &Result{Cost: op.cost, AsOf: op.asOf}
+	operation := op.operation
 	dispatch := func(ctx context.Context) {
 		if fromCaller {
 			limit := e.config.Limits.Response
 			ctx = context.WithValue(ctx, responseSizeKey{}, &responseSize{limit, limit, cancel})
 		}
-		ctx = e.withErrors(graphql.WithOperationContext(ctx, op.operation))
+		ctx = e.withErrors(graphql.WithOperationContext(ctx, operation))
 		result.Data, result.Errors = e.schema.Exec(ctx)(ctx).Data, graphql.GetErrors(ctx)
 	}
 	read := func(of *release.Release) (queried bool, err error) {
 		if of.Info != nil {
 			result.setRelease(of.Info)
+		}
+		if resolved := resolveDates(op.operation.Operation.VariableDefinitions, op.operation.Variables, of); resolved != nil {
+			operation = op.with(resolved)
 		}
 		reader := newReader(e, of, op.asOf, op.scan)
 		dispatch(context.WithValue(ctx, readerKey{}, reader))

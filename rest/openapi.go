@@ -12,6 +12,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
+	"palmares/internal/core/params"
 	"palmares/internal/core/table"
 	"palmares/internal/transport/headers"
 )
@@ -332,6 +333,8 @@ func (p Parameter) describe(s *schemas, exampleSlug string) object {
 		return described
 	case p.Kind == "Int":
 		schema = append(scalar(p.Kind), object{{"minimum", p.Min}, {"maximum", p.Max}}...)
+	case p.Relative:
+		schema = object{{"type", "string"}, {"pattern", `^(\d{4}-\d{2}-\d{2}|` + params.RelativeDates + `)$`}}
 	case p.Kind == "Boolean" || p.Kind == "Float" || p.Kind == "Date":
 		schema = scalar(p.Kind)
 	case p.pattern != "":

@@ -1057,7 +1057,10 @@ type ReleaseEdge {
   node: Release!
 }
 
-"A date, ` + "`" + `YYYY-MM-DD` + "`" + `."
+"""
+A date, ` + "`" + `YYYY-MM-DD` + "`" + `. The value of a variable can also be relative to the release that is read: ` + "`" + `-30d` + "`" + `, ` + "`" + `-6m` + "`" + ` or ` + "`" + `-1y` + "`" + `, ` + "`" + `latest` + "`" + `
+for its own date, or ` + "`" + `previous` + "`" + ` for that of the release before it.
+"""
 scalar Date
 
 "A date and time in UTC, ` + "`" + `YYYY-MM-DDThh:mm:ssZ` + "`" + `."

@@ -33,6 +33,7 @@ type Param struct {
 	Form     string         // describes the pattern in error messages
 	List     bool           // accepts several of Values, repeated or separated by commas
 	Repeats  bool           // accepts several values, each in its own parameter
+	Relative bool           // accepts relative dates
 	// NoDefaultWith is another parameter; where it is given, this one has no default.
 	NoDefaultWith string
 }
@@ -188,6 +189,11 @@ func (p Param) Parse(value string) (any, error) {
 			return nil, p.invalid(lang.NewPhrase("true or false"), value)
 		}
 		return value == "true", nil
+	case p.Relative && IsRelativeDate(value):
+	case p.Relative:
+		if day, err := time.Parse(time.DateOnly, value); err != nil || day.Year() == 0 {
+			return nil, p.invalid(lang.NewPhrase("a valid date in the form YYYY-MM-DD, or one such as -30d, -6m, latest or previous"), value)
+		}
 	case p.Kind == "Date":
 		if day, err := time.Parse(time.DateOnly, value); err != nil || day.Year() == 0 {
 			return nil, p.invalid(lang.NewPhrase("a valid date in the form YYYY-MM-DD"), value)

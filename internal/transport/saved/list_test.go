@@ -135,3 +135,20 @@ func TestUnknownParameters(t *testing.T) {
 		check.Equal(t, r.Header.Get("X-Unknown-Parameters"), want, query)
 	}
 }
+
+// Relative dates count from the release that is read, whether they are given or a default.
+func TestRelativeDates(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	path, _ := s.save(t, ana, "old", `query ($before: Date! = "-6m") {tools(filter: {updatedBefore: $before}, sort: updated_asc, limit: 100) {items {slug}}}`)
+	for relative, same := range map[string]string{
+		"": "before=2026-05-10", "before=-6m": "before=2026-05-10", "before=-30d": "before=2026-10-11", "before=-1y": "before=2025-11-10",
+		"before=latest": "before=2026-11-10", "before=previous": "before=2026-10-13",
+		"as_of=7": "before=2026-04-13&as_of=7", "as_of=1&before=previous": "before=2026-03-03&as_of=1",
+	} {
+		check.Equal(t, s.get(t, path+"?"+relative).want(t, 200, "[").body, s.get(t, path+"?"+same).want(t, 200, "[").body, relative)
+	}
+	check.Equal(t, s.get(t, path+"?before=latest").body == s.get(t, path+"?before=-6m").body, false, "the same tools for both dates")
+	s.get(t, path+"?before=-6w").want(t, 400, "before must be a valid date in the form YYYY-MM-DD, or one such as -30d, -6m, latest or previous")
+	s.get(t, "/q/ana/openapi.json").want(t, 200, `"pattern": "^(\\d{4}-\\d{2}-\\d{2}|-[1-9][0-9]{0,3}[dmy]|latest|previous)$"`)
+}

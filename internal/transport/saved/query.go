@@ -105,6 +105,7 @@ func parameterOf(v *ast.VariableDefinition) (params.Param, error) {
 	if p.Kind != "Int" {
 		p.Min, p.Max = 0, maxValue
 	}
+	p.Relative = p.Kind == "Date"
 	return p, nil
 }
 
@@ -307,7 +308,11 @@ func (q *query) newWriter(to io.Writer, format, dialect string, variables map[st
 func (q *query) describe() rest.Query {
 	described := rest.Query{Operation: q.operation, Body: q.body}
 	for _, p := range q.parameters {
-		described.Parameters = append(described.Parameters, rest.Parameter{Param: p, Description: "Sets `$" + p.Name + "`."})
+		description := "Sets `$" + p.Name + "`."
+		if p.Relative {
+			description += " A date, or one relative to the release that is read: `-30d`, `-6m`, `-1y`, `latest`, or `previous` for the date of the release before it."
+		}
+		described.Parameters = append(described.Parameters, rest.Parameter{Param: p, Description: description})
 	}
 	for _, p := range common[1:] { // rest adds as_of
 		description := "The format, if the URL has no extension."

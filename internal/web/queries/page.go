@@ -277,7 +277,10 @@ func fieldOf(p params.Param, given url.Values) field {
 	if p.Repeats {
 		f.Value = strings.Join(given[p.Name], " ")
 	}
-	if f.Type == "date" && f.Value == "" {
+	switch {
+	case f.Type == "date" && (params.IsRelativeDate(f.Value) || f.Value == "" && params.IsRelativeDate(f.Preset)):
+		f.Type = "text"
+	case f.Type == "date" && f.Value == "":
 		f.Value = f.Preset // browsers show no placeholder in a date field
 	}
 	return f
