@@ -139,7 +139,7 @@ func TestDeletedAccount(t *testing.T) {
 		a.time = time.Now()
 		session, benSession := a.signedIn("ana@example.com"), a.signedIn("ben@example.com")
 		for _, acc := range []*ent.Account{ana, ben} {
-			s.Write.Usage.Create().SetAccountID(acc.ID).SetDay("2026-03-01").SetRequests(7).ExecX(t.Context())
+			s.Write.Usage.Create().SetSubject(int64(Subject(acc))).SetDay("2026-03-01").SetKey("").SetEndpoint("").SetRequests(7).ExecX(t.Context())
 			s.Write.Customer.Create().SetID("cus_" + acc.Email).SetAccountID(acc.ID).SetEmail(acc.Email).SetStatus("canceled").ExecX(t.Context())
 		}
 		keyring := newKeyring(s)
@@ -293,12 +293,14 @@ func TestRecheck(t *testing.T) {
 		callers := make([]Caller, 2)
 		for i, text := range keys {
 			key, _ := ParseKey(text)
-			callers[i] = Caller{Plan: Pro, Account: acc.ID, Key: key.ID}
+			callers[i] = CallerOf(acc, key.ID)
 		}
 		check := func(i int, want Plan, rejection string) {
 			t.Helper()
 			got, err := keyring.Recheck(t.Context(), callers[i])
-			if rejection == "" && (err != nil || got != Caller{Plan: want, Account: acc.ID, Key: callers[i].Key}) {
+			wanted := callers[i]
+			wanted.Plan = want
+			if rejection == "" && (err != nil || got != wanted) {
 				t.Errorf("got %+v, %v, want plan %s", got, err, want)
 			}
 			var p *problem.Problem

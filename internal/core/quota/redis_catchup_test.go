@@ -135,7 +135,7 @@ func TestPartialReplies(t *testing.T) {
 		if want := received < inFlight; r.Unavailable() != want {
 			t.Errorf("%d replies: got unavailable %t, want %t", received, r.Unavailable(), want)
 		}
-		if got := r.local.changes()[someDay][somebody]; got != limit-known {
+		if got := r.local.Changes()[someDay][somebody]; got != limit-known {
 			t.Errorf("%d replies: got %d requests to write to the database, want %d", received, got, limit-known)
 		}
 	}
@@ -192,7 +192,7 @@ func TestCatchUpWithRedis(t *testing.T) {
 			if changed := c.inFlight + c.local + c.refunds; changed > 0 && r.known() != c.want {
 				t.Errorf("got known count %d, want %d", r.known(), c.want)
 			}
-			written := r.local.changes()[someDay][somebody]
+			written := r.local.Changes()[someDay][somebody]
 			if want := c.inFlight + c.local - c.refunds; written != want {
 				t.Errorf("got %d requests to write to the database, want %d", written, want)
 			}
@@ -308,7 +308,7 @@ func TestRefundOfLostRequestWithRedis(t *testing.T) {
 	if count := r.Count(t.Context(), somebody, someDay); count != 0 {
 		t.Errorf("got count %d, want 0", count)
 	}
-	if changes := r.local.changes(); len(changes) > 0 {
+	if changes := r.local.Changes(); len(changes) > 0 {
 		t.Errorf("got changes %v, want none", changes)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"palmares/internal/core/quota"
+	"palmares/auth"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -99,8 +99,10 @@ func (s *system) counts() (c counts) {
 	client, err := redis.DialURL(s.redis.URL)
 	testkit.Check(s.t, err)
 	defer client.Close()
-	const account = 1
-	keys, err := redis.Strings(client.Do("KEYS", fmt.Sprintf("palmares:tally:*:%x", uint64(quota.Account(account)))))
+	db := testkit.Open(s.t, s.cfg)
+	account, err := auth.NewAccounts(db).Find(s.t.Context(), load.Owner)
+	testkit.Check(s.t, err)
+	keys, err := redis.Strings(client.Do("KEYS", fmt.Sprintf("palmares:tally:*:%x", uint64(auth.Subject(account)))))
 	testkit.Check(s.t, err)
 	for _, key := range keys { // one for each day
 		tally, err := redis.IntMap(client.Do("HGETALL", key))
