@@ -20,6 +20,8 @@ import (
 	"palmares/internal/transport/files"
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/mcp"
+	"palmares/internal/transport/saved"
+	"palmares/rest"
 )
 
 // access identifies callers and enforces their quotas.
@@ -40,7 +42,11 @@ type access struct {
 type proxies []netip.Prefix
 
 func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes, t telemetry) (*access, error) {
-	rules := auth.Rules{AllowBasic: func(r *http.Request) bool { return routeOf(r).basic }}
+	rules := auth.Rules{
+		AllowBasic: func(r *http.Request) bool { return routeOf(r).basic },
+		SavedQuery: saved.Addressed,
+		IsDownload: func(r *http.Request) bool { return rest.IsDownload(r) || files.RequiresKey(r.URL.Path) },
+	}
 	if cfg.OAuthDisabled() == "" {
 		rules.Accepts, rules.Challenge = cfg.resources().Accepts, cfg.resources().Challenge
 	}

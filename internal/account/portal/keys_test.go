@@ -15,7 +15,6 @@ import (
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/transport/saved"
 )
 
 func TestKeyPages(t *testing.T) {
@@ -207,7 +206,7 @@ func TestUsageByEndpoint(t *testing.T) {
 			{ledger.Call{Day: today - 8, Subject: ana, Key: laptop, Endpoint: "/api/v1/long-ago"}, 1},
 			{ledger.Call{Day: today, Subject: ana, Key: server, Endpoint: "/mcp"}, 1},
 			{ledger.Call{Day: today, Subject: ana, Key: "", Endpoint: "/graphql"}, 3},
-			{ledger.Call{Day: today, Subject: ana, Key: saved.TokenKey, Endpoint: "/q/{handle}/{name}"}, 4},
+			{ledger.Call{Day: today, Subject: ana, Key: auth.TokenKey, Endpoint: "/q/{handle}/{name}"}, 4},
 			{ledger.Call{Day: today, Subject: ana, Key: "forgotten", Endpoint: "other"}, 5},
 			{ledger.Call{Day: today, Subject: ana + 1, Key: "foreign", Endpoint: "/api/v1/foreign"}, 6},
 		} {

@@ -134,7 +134,7 @@ func (p *Portal) export(v *visit) error {
 	endpoints, endpointsErr := p.exportEndpoints(v)
 	queries, queriesErr := p.Queries.List(ctx, acc)
 	texts, textsErr := p.Store.Read.QueryVersion.Query().Where(queryversion.AccountID(acc.ID)).Order(queryversion.ByID()).All(ctx)
-	tokens, tokensErr := p.Queries.DownloadTokens(ctx, acc)
+	tokens, tokensErr := p.accounts.DownloadTokens(ctx, acc)
 	applications, applicationsErr := p.accounts.Grants(ctx, acc)
 	customer, customerErr := p.Billing.Customer(ctx, acc)
 	if err := errors.Join(keysErr, applicationsErr, daysErr, callsErr, sessionsErr, emailsErr, endpointsErr, queriesErr, textsErr, tokensErr, customerErr); err != nil {

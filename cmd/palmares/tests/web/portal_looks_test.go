@@ -15,7 +15,6 @@ import (
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
-	"palmares/internal/transport/saved"
 )
 
 // viewer opens pages of a server in a browser.
@@ -166,7 +165,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	parsed, _ := auth.ParseKey(key)
 	calls, today := ledger.New(db, quota.NewCounter(), false, slog.New(slog.DiscardHandler)), quota.DayOf(time.Now())
 	for i, endpoint := range []string{"/api/v1/tools/{slug}", "/graphql", "/mcp", "/q/{handle}/{name}", "other"} {
-		calls.Add(ledger.Call{Day: today, Subject: subject, Key: []string{parsed.ID, "", saved.TokenKey}[i%3], Endpoint: endpoint}, 1+i*i*1234)
+		calls.Add(ledger.Call{Day: today, Subject: subject, Key: []string{parsed.ID, "", auth.TokenKey}[i%3], Endpoint: endpoint}, 1+i*i*1234)
 	}
 	calls.Write(t.Context())
 	v.inEachView(busy, "usage-spent", "/account/usage")
