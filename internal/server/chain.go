@@ -34,6 +34,7 @@ func newChain(cfg Config, mounts *routes, e *engine, a *access, account *portal.
 		when(func(p *policy) bool { return p.cors }, middleware.CORS),                                                                         // before any rejection, so that browsers can read the error
 		when(func(p *policy) bool { return p.described }, linkDescriptions(cfg.PublicURL)),                                                    // before any handler, which may add links of its own
 		when(func(p *policy) bool { return p.explorer }, middleware.When(lacksOperation, showExplorer)),                                       // before the quota, because it is not a request for data
+		when(func(p *policy) bool { return p.explorer }, problem.ForGraphQL),                                                                  // before everything that refuses requests for data
 		when((*policy).identifies, a.keyring.Identify),                                                                                        // before the quota, which depends on the caller
 		middleware.When(func(r *http.Request) bool { return routeOf(r).counts(r) }, a.quota.Count),                                            // before any work, so that over-quota requests cost nothing
 		middleware.LimitBody(func(r *http.Request) int64 { return routeOf(r).maxBody(r) }, refuse),                                            // after the quota, so that rejected requests count too

@@ -1,6 +1,7 @@
 package problem_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
@@ -20,7 +21,8 @@ func TestErrorHeaders(t *testing.T) {
 		{problem.QuotaSpent, "", `</guides/quotas>; rel="help"`, "Authorization"},
 		{problem.QuotaSpent, "Authorization, Accept-Encoding", `</guides/quotas>; rel="help"`, "Authorization, Accept-Encoding"},
 	} {
-		for _, path := range []string{"/api/v1/tools", "/graphql"} {
+		refuse := func(w http.ResponseWriter, r *http.Request) { problem.Refuse(w, r, problem.New(c.code, "No.")) }
+		for client, handler := range map[string]http.Handler{"REST": http.HandlerFunc(refuse), "GraphQL": problem.ForGraphQL(http.HandlerFunc(refuse))} {
 			w := httptest.NewRecorder()
 			header := w.Header()
 			header.Set("Link", `</api/v1/tools?page=2>; rel="next"`)
@@ -29,12 +31,12 @@ func TestErrorHeaders(t *testing.T) {
 			if c.vary != "" {
 				header.Set("Vary", c.vary)
 			}
-			problem.Refuse(w, httptest.NewRequest("GET", path, nil), problem.New(c.code, "No."))
+			handler.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 			if got := header.Values("Link"); !slices.Equal(got, []string{c.link, deprecation}) {
-				t.Errorf("%s at %s: got Link %q, want %s and that of the deprecation", c.code, path, got, c.link)
+				t.Errorf("%s for %s: got Link %q, want %s and that of the deprecation", c.code, client, got, c.link)
 			}
 			if header.Get("Vary") != c.want || header.Get("Cache-Status") != "" {
-				t.Errorf("%s at %s: got %v, want Vary %q and no Cache-Status", c.code, path, header, c.want)
+				t.Errorf("%s for %s: got %v, want Vary %q and no Cache-Status", c.code, client, header, c.want)
 			}
 		}
 	}
