@@ -195,7 +195,8 @@ func DeleteExpired(ctx context.Context, s *store.Store, now time.Time) error {
 	); err != nil {
 		return err
 	}
-	if err := deleteExpiredGrants(ctx, s, now); err != nil {
+	// Codes that were not exchanged, and grants that were not refreshed.
+	if err := deleteGrants(ctx, s, "code_expires_at < $1 AND refresh_expires_at < $1", now.Unix()); err != nil {
 		return err
 	}
 	return s.Write.Customer.Update().Where(customer.AccountIDIsNil(), customer.EmailNEQ("")).SetEmail("").Exec(ctx)

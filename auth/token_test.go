@@ -24,7 +24,9 @@ func TestTokens(t *testing.T) {
 		query, hash := NewQueryToken()
 		s.Write.SavedQuery.Create().SetAccountID(owner.ID).SetName("best").SetHash("0123").SetPublic(false).SetTokenHash(hash).ExecX(t.Context())
 		keyring := NewKeyring(s, slog.New(slog.DiscardHandler), Rules{
-			SavedQuery: func(r *http.Request) string { return strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/q/"), "/files") },
+			SavedQuery: func(r *http.Request) string {
+				return strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/q/"), "/files")
+			},
 			IsDownload: func(r *http.Request) bool { return r.URL.Path == "/files" },
 		})
 		caller := func(target string) (Caller, error) { return keyring.caller(httptest.NewRequest("GET", target, nil)) }
