@@ -86,7 +86,7 @@ prepare: toolchain
 # which would take half of the time. Mutexes and pools protect what they share
 # between goroutines. Do not list a package that uses sync.Once, sync.Map or
 # atomics: the detector would no longer see the order that they establish.
-RACE_PACKAGES := ./auth ./graph ./internal/core/cache ./internal/core/limiter ./internal/core/lookup ./internal/core/middleware ./internal/core/quota ./internal/core/store \
+RACE_PACKAGES := ./auth ./graph ./internal/core/cache ./internal/core/ledger ./internal/core/limiter ./internal/core/lookup ./internal/core/middleware ./internal/core/quota ./internal/core/store \
 	./internal/notify/webhook ./internal/transport/graphql ./internal/transport/mcp
 UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc unicode/utf8 \
 	github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire \

@@ -3,7 +3,9 @@ package auth
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,12 +17,11 @@ import (
 	"palmares/ent/confirmation"
 	"palmares/ent/customer"
 	"palmares/ent/formerhandle"
-	"palmares/ent/formerusage"
-	"palmares/ent/keyusage"
 	"palmares/ent/notice"
 	"palmares/ent/session"
 	"palmares/ent/usage"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 )
 
@@ -89,7 +90,7 @@ func (a *Accounts) SetLanguage(ctx context.Context, acc *ent.Account, language s
 
 // EndpointUsage is how many requests a key sent to an endpoint of the API.
 type EndpointUsage struct {
-	Key      string `json:"key"` // see ent.KeyUsage
+	Key      string `json:"key"` // see ent.Usage
 	Endpoint string `json:"endpoint"`
 	Requests int    `json:"requests"`
 }
@@ -98,9 +99,8 @@ type EndpointUsage struct {
 // by key and endpoint. The most used come first.
 func (a *Accounts) UsageByEndpoint(ctx context.Context, acc *ent.Account, days int) (rows []EndpointUsage, err error) {
 	now := a.now()
-	err = a.store.Read.KeyUsage.Query().
-		Where(keyusage.AccountID(acc.ID), keyusage.DayGT(dayOf(now.AddDate(0, 0, -days))), keyusage.DayLTE(dayOf(now))).
-		GroupBy(keyusage.FieldKey, keyusage.FieldEndpoint).Aggregate(ent.As(ent.Sum(keyusage.FieldRequests), keyusage.FieldRequests)).Scan(ctx, &rows)
+	err = a.usage(acc).Where(usage.DayGT(dayOf(now.AddDate(0, 0, -days))), usage.EndpointNEQ("")).
+		GroupBy(usage.FieldKey, usage.FieldEndpoint).Aggregate(ent.As(ent.Sum(usage.FieldRequests), usage.FieldRequests)).Scan(ctx, &rows)
 	rows = slices.DeleteFunc(rows, func(u EndpointUsage) bool { return u.Requests <= 0 })
 	slices.SortFunc(rows, func(a, b EndpointUsage) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Key, b.Key))
@@ -108,11 +108,23 @@ func (a *Accounts) UsageByEndpoint(ctx context.Context, acc *ent.Account, days i
 	return rows, err
 }
 
-// Usage returns an account's latest days, newest first. Days after today were
-// counted while a clock was wrong and are left out.
-func (a *Accounts) Usage(ctx context.Context, acc *ent.Account, days int) ([]*ent.Usage, error) {
-	return a.store.Read.Usage.Query().Where(usage.AccountID(acc.ID), usage.DayLTE(dayOf(a.now()))).
-		Order(usage.ByDay(entsql.OrderDesc())).Limit(days).All(ctx)
+// DayUsage is how many requests an account sent on a day.
+type DayUsage struct {
+	Day      string `json:"day"`
+	Requests int    `json:"requests"`
+}
+
+// Usage returns an account's latest days, newest first.
+func (a *Accounts) Usage(ctx context.Context, acc *ent.Account, days int) (rows []DayUsage, err error) {
+	err = a.usage(acc).Order(usage.ByDay(entsql.OrderDesc())).Limit(days).
+		GroupBy(usage.FieldDay).Aggregate(ent.As(ent.Sum(usage.FieldRequests), usage.FieldRequests)).Scan(ctx, &rows)
+	return rows, err
+}
+
+// usage returns a query of an account's usage. Days after today were counted while a
+// clock was wrong and are left out.
+func (a *Accounts) usage(acc *ent.Account) *ent.UsageQuery {
+	return a.store.Read.Usage.Query().Where(usage.Subject(int64(Subject(acc))), usage.DayLTE(dayOf(a.now())))
 }
 
 // deletion is implemented by ent's delete builders.
@@ -140,16 +152,13 @@ func runAll(tx *ent.Tx, all []func(*ent.Tx) error) error {
 
 // Delete deletes an account with its keys, sessions and usage. It retains the
 // customer record that billing needs, a hash of its handle and, until midnight UTC,
-// the day's usage under a hash of the email address. The functions that it
-// is given run at the end of the transaction.
+// the day's usage, see Subject. The functions that it is given run at the end of the
+// transaction.
 func (a *Accounts) Delete(ctx context.Context, acc *ent.Account, also ...func(*ent.Tx) error) error {
 	return a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		current, err := tx.Account.Get(ctx, acc.ID) // the address may have changed since acc was read
 		if err != nil {
 			return ent.MaskNotFound(err) // not found: it was deleted concurrently
-		}
-		if err := storeFormerUsage(ctx, tx, current, dayOf(a.now())); err != nil {
-			return err
 		}
 		if err := storeFormerHandle(ctx, tx, current); err != nil {
 			return err
@@ -163,8 +172,7 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account, also ...func(*e
 		err = deleteAll(ctx,
 			tx.Notice.Delete().Where(notice.Recipient(current.Email)),
 			tx.APIKey.Delete().Where(apikey.AccountID(acc.ID)),
-			tx.Usage.Delete().Where(usage.AccountID(acc.ID)),
-			tx.KeyUsage.Delete().Where(keyusage.AccountID(acc.ID)),
+			tx.Usage.Delete().Where(usage.Subject(int64(Subject(current))), usage.DayLT(dayOf(a.now()))),
 			tx.Session.Delete().Where(session.AccountID(acc.ID)),
 			tx.Account.Delete().Where(account.ID(acc.ID)),
 		)
@@ -180,26 +188,19 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account, also ...func(*e
 // dated in the future. Callers must check the clock first, see clock.Steady.
 func DeleteExpired(ctx context.Context, s *store.Store, now time.Time) error {
 	now = now.UTC()
-	today, tomorrow := dayOf(now), dayOf(now.AddDate(0, 0, 1))
 	if err := deleteAll(ctx,
 		s.Write.Confirmation.Delete().Where(confirmation.Not(sentWithin(confirmationRetention, now))),
 		s.Write.Session.Delete().Where(session.Not(validAt(now))),
 		s.Write.APIKey.Delete().Where(apikey.RevokedAtLT(now.Add(-revokedKeyRetention))),
-		s.Write.FormerUsage.Delete().Where(formerusage.Or(formerusage.DayLT(today), formerusage.DayGT(tomorrow))),
 	); err != nil {
 		return err
 	}
-	if err := deleteExpiredGrants(ctx, s, now); err != nil {
+	// Codes that were not exchanged, and grants that were not refreshed.
+	if err := deleteGrants(ctx, s, "code_expires_at < $1 AND refresh_expires_at < $1", now.Unix()); err != nil {
 		return err
 	}
 	return s.Write.Customer.Update().Where(customer.AccountIDIsNil(), customer.EmailNEQ("")).SetEmail("").Exec(ctx)
 }
-
-// The daily quota belongs to an email address, however often its account is
-// deleted and created again. An account's usage is therefore stored under a
-// hash of its address when it is deleted, and also under the first address it
-// had that day. Otherwise two addresses that are changed back and forth would
-// get a new quota with every deletion.
 
 func dayOf(now time.Time) string { return now.UTC().Format(time.DateOnly) }
 
@@ -238,77 +239,45 @@ func handleHash(ctx context.Context, tx *ent.Tx, handle string) (string, error) 
 	return emailHash(ctx, tx, "handle "+handle) // no address contains a space
 }
 
-// Carried returns how many requests of deleted accounts with the same address
-// count against an account's quota on a day (YYYY-MM-DD).
-func Carried(acc *ent.Account, day string) int {
-	if acc.CarriedDay != day {
-		return 0
+// Subject returns what the requests of an account are counted under. It is derived from
+// the address that signed up and does not change with the address, so that the daily quota
+// is not reset when the account is deleted and created again. Accounts of version 0.2 and
+// earlier are counted under their ids.
+func Subject(acc *ent.Account) quota.Subject {
+	if acc.Subject == nil {
+		return quota.Account(acc.ID)
 	}
-	return acc.CarriedRequests
+	return quota.Subject(*acc.Subject)
 }
 
-// storeFirstAddress stores an account's usage before its address changes. The
-// first address of the day is enough: an account created with one in between
-// uses up the quota of that address.
-func storeFirstAddress(ctx context.Context, tx *ent.Tx, acc *ent.Account, day string) error {
-	stored, err := tx.FormerUsage.Query().Where(formerusage.AccountID(acc.ID), formerusage.Day(day)).Exist(ctx)
-	if err != nil || stored {
-		return err
+// newSubject returns the first subject of an address that no account has. The account
+// that has an earlier one has changed its address since.
+func newSubject(ctx context.Context, tx *ent.Tx, email string) (int64, error) {
+	for i := 0; ; i++ {
+		hash, err := emailHash(ctx, tx, fmt.Sprintf("quota %d %s", i, email)) // no address or handle contains a space
+		if err != nil {
+			return 0, err
+		}
+		number, err := strconv.ParseUint(hash[:16], 16, 64)
+		if err != nil {
+			return 0, err
+		}
+		subject := int64(quota.Hashed(number))
+		if taken, err := tx.Account.Query().Where(account.Subject(subject)).Exist(ctx); err != nil || !taken {
+			return subject, err
+		}
 	}
-	return storeFormerUsage(ctx, tx, acc, day)
 }
 
-// storeFormerUsage stores an account's usage on a day under its current
-// address, and updates what is stored under an earlier one. Requests that the
-// account carries have rows of their own and are not included.
-func storeFormerUsage(ctx context.Context, tx *ent.Tx, acc *ent.Account, day string) error {
-	requests, err := tx.Usage.Query().Where(usage.AccountID(acc.ID), usage.Day(day)).Select(usage.FieldRequests).Int(ctx)
-	if ent.MaskNotFound(err) != nil {
-		return err
-	}
-	hash, err := emailHash(ctx, tx, acc.Email)
-	if err != nil {
-		return err
-	}
-	if err := tx.FormerUsage.Update().Where(formerusage.AccountID(acc.ID), formerusage.Day(day)).SetRequests(requests).Exec(ctx); err != nil {
-		return err
-	}
-	return tx.FormerUsage.Create().SetAccountID(acc.ID).SetEmailHash(hash).SetDay(day).SetRequests(requests).
-		OnConflict(
-			entsql.ConflictColumns(formerusage.FieldAccountID, formerusage.FieldDay, formerusage.FieldEmailHash),
-			entsql.ResolveWith(func(u *entsql.UpdateSet) { u.SetExcluded(formerusage.FieldRequests) }),
-		).Exec(ctx)
-}
-
-// AddFormerUsage adds requests that are saved after their account was deleted.
-func AddFormerUsage(ctx context.Context, tx *ent.Tx, accountID int, day string, requests int) error {
-	return tx.FormerUsage.Update().Where(formerusage.AccountID(accountID), formerusage.Day(day)).AddRequests(requests).Exec(ctx)
-}
-
-// newAccount prepares an account that carries today's usage of its address. If
-// the address already has an account, its row is locked until tx ends.
+// newAccount prepares an account. If the address already has one, its row is locked
+// until tx ends.
 func newAccount(ctx context.Context, tx *ent.Tx, email string, plan Plan, now time.Time) (*ent.AccountCreate, error) {
 	create := tx.Account.Create().SetEmail(email).SetPlan(account.Plan(plan)).SetCreatedAt(now)
-	// The update waits for a concurrent deletion, so that its usage is found below.
+	// The update waits for a concurrent deletion, so that its subject is free below.
 	existing, err := tx.Account.Update().Where(account.Email(email)).SetEmail(email).Save(ctx)
 	if err != nil || existing > 0 {
 		return create, err
 	}
-	hash, err := emailHash(ctx, tx, email)
-	if err != nil {
-		return nil, err
-	}
-	day := dayOf(now)
-	rows, err := tx.FormerUsage.Query().Where(formerusage.Day(day), formerusage.EmailHash(hash)).All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	carried := 0
-	for _, row := range rows {
-		carried += row.Requests
-	}
-	if carried > 0 {
-		create.SetCarriedDay(day).SetCarriedRequests(carried)
-	}
-	return create, nil
+	subject, err := newSubject(ctx, tx, email)
+	return create.SetSubject(subject), err
 }

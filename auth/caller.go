@@ -11,6 +11,7 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
 )
 
 // Caller is the sender of a request.
@@ -24,15 +25,12 @@ type Caller struct {
 	// PrivateQueries reports whether that application may read the account's private
 	// saved queries.
 	PrivateQueries bool
-	// Carried is how many requests of deleted accounts with the same email
-	// address count against the quota on CarriedDay (YYYY-MM-DD).
-	Carried    int
-	CarriedDay string
+	Subject        quota.Subject // what its requests are counted under
 }
 
 // CallerOf returns the caller that an account is when it uses a key.
 func CallerOf(acc *ent.Account, key string) Caller {
-	return Caller{Plan: Plan(acc.Plan), Account: acc.ID, Key: key, Carried: acc.CarriedRequests, CarriedDay: acc.CarriedDay}
+	return Caller{Plan: Plan(acc.Plan), Account: acc.ID, Key: key, Subject: Subject(acc)}
 }
 
 // MayReadEmbeddings reports whether the caller's plan includes embeddings.

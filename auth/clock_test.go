@@ -173,7 +173,7 @@ func TestUsageAfterWrongClock(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		acc := a.account("ana@example.com")
 		for _, day := range []string{"2026-02-28", "2026-03-01", "2027-03-01"} {
-			a.store.Write.Usage.Create().SetAccountID(acc.ID).SetDay(day).SetRequests(1).ExecX(t.Context())
+			a.store.Write.Usage.Create().SetSubject(int64(Subject(acc))).SetDay(day).SetKey("").SetEndpoint("").SetRequests(1).ExecX(t.Context())
 		}
 		days, err := a.Usage(t.Context(), acc, 2)
 		if err != nil || len(days) != 2 || days[0].Day != "2026-03-01" || days[1].Day != "2026-02-28" {

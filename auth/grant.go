@@ -222,11 +222,11 @@ func (a *Accounts) RevokeTokens(ctx context.Context, token, clientID string) (ac
 	if err != nil || g == nil || g.ClientID != clientID {
 		return 0, err
 	}
-	return g.account, a.deleteGrants(ctx, "id = $1", g.ID)
+	return g.account, deleteGrants(ctx, a.store, "id = $1", g.ID)
 }
 
-func (a *Accounts) deleteGrants(ctx context.Context, condition string, args ...any) error {
-	return a.store.Update(ctx, func(tx *ent.Tx) error {
+func deleteGrants(ctx context.Context, s *store.Store, condition string, args ...any) error {
+	return s.Update(ctx, func(tx *ent.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM oauth_grants WHERE "+condition, args...)
 		return err
 	})
@@ -239,20 +239,11 @@ func (a *Accounts) Grants(ctx context.Context, acc *ent.Account) ([]Grant, error
 
 // RevokeGrant disconnects an application from an account.
 func (a *Accounts) RevokeGrant(ctx context.Context, acc *ent.Account, id string) error {
-	return a.deleteGrants(ctx, "id = $1 AND account_id = $2", id, acc.ID)
+	return deleteGrants(ctx, a.store, "id = $1 AND account_id = $2", id, acc.ID)
 }
 
 // IsConnected reports whether any account has connected an application.
 func (a *Accounts) IsConnected(ctx context.Context, clientID string) (bool, error) {
 	g, err := readGrant(ctx, a.store.Read, "client_id = $1 AND access_id IS NOT NULL LIMIT 1", clientID)
 	return g != nil, err
-}
-
-// deleteExpiredGrants deletes codes that were not exchanged, and grants that were not
-// refreshed.
-func deleteExpiredGrants(ctx context.Context, s *store.Store, now time.Time) error {
-	return s.Update(ctx, func(tx *ent.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM oauth_grants WHERE code_expires_at < $1 AND refresh_expires_at < $1", now.Unix())
-		return err
-	})
 }

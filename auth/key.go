@@ -165,14 +165,21 @@ func (a *Accounts) CreateKey(ctx context.Context, acc *ent.Account, name string)
 	return a.CreateKeyOnce(ctx, acc, name, math.MaxInt64)
 }
 
+// validName returns a name without surrounding spaces, and whether it is one line of at
+// most MaxKeyName characters.
+func validName(name string) (string, bool) {
+	name = strings.TrimSpace(name)
+	return name, utf8.ValidString(name) && utf8.RuneCountInString(name) <= MaxKeyName && !strings.ContainsFunc(name, unicode.IsControl)
+}
+
 // CreateKeyOnce creates a key, unless one was created after newest (see NewestKey).
 // The form sends newest back, so that submitting it twice creates only one key:
 // browsers show only the last response, and a key is shown only once.
 func (a *Accounts) CreateKeyOnce(
 	ctx context.Context, acc *ent.Account, name string, newest int64,
 ) (text string, created *ent.APIKey, err error) {
-	name = strings.TrimSpace(name)
-	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxKeyName || strings.ContainsFunc(name, unicode.IsControl) {
+	name, ok := validName(name)
+	if !ok {
 		return "", nil, problem.New(problem.BadInput, "The name of a key must be a single line of at most %d characters.", MaxKeyName)
 	}
 	key := NewKey()

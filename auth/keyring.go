@@ -13,6 +13,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/apikey"
+	"palmares/ent/downloadtoken"
 	"palmares/ent/session"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lookup"
@@ -36,7 +37,7 @@ var (
 	errSuspended = problem.New(problem.Unauthenticated, "This API key is suspended: the account has more keys than its plan includes, and only the oldest remain active.")
 )
 
-// Rules say how requests may send keys. Each may be nil.
+// Rules say how requests may send keys and tokens. Each may be nil, but for tokens.
 type Rules struct {
 	// AllowBasic reports whether a request may send the key as the user name of HTTP
 	// Basic, for clients that cannot send it otherwise. If it is nil, none may.
@@ -47,6 +48,10 @@ type Rules struct {
 	// Challenge returns the WWW-Authenticate header of a request that is refused, or "" for
 	// that of all other errors.
 	Challenge func(*http.Request) string
+	// SavedQuery returns the saved query that a request is for, by its handle and name or by
+	// its hash, or "". IsDownload reports whether download tokens give access to a request.
+	SavedQuery func(*http.Request) string
+	IsDownload func(*http.Request) bool
 }
 
 // Keyring identifies callers by their API keys, which it caches.
@@ -66,6 +71,7 @@ type cachedKey struct {
 	refusal  error         // nil for a valid key
 	resource string        // of an access token, or ""
 	expires  int64         // when an access token expires, in seconds; 0 for keys
+	queries  []string      // that the token of a saved query gives access to, see Rules.SavedQuery
 	recorded *atomic.Int64 // when its use was last recorded
 }
 
@@ -120,8 +126,11 @@ func (c *challenger) WriteHeader(status int) {
 
 func (k *Keyring) caller(r *http.Request) (Caller, error) {
 	key, sent, err := keyOf(r, k.rules.AllowBasic != nil && k.rules.AllowBasic(r))
-	if err != nil || !sent {
-		return Caller{Plan: Anonymous}, err
+	switch {
+	case err != nil:
+		return Caller{}, err
+	case !sent:
+		return k.tokenOwner(r)
 	}
 	found, err := k.keys.Get(r.Context(), key.ID)
 	switch {
@@ -189,10 +198,16 @@ func (k *Keyring) read(ctx context.Context, id string, last *cachedKey) (*cached
 	return found, keyWeight, err
 }
 
-// query reads a key of an account or of a session, or an access token.
+// query reads a key of an account or of a session, or a token.
 func (k *Keyring) query(ctx context.Context, id string) (*cachedKey, error) {
 	if accessID, isToken := strings.CutPrefix(id, accessPrefix); isToken {
 		return k.queryToken(ctx, id, accessID)
+	}
+	if hash, isToken := strings.CutPrefix(id, queryTokenPrefix); isToken {
+		return k.queryQueryToken(ctx, hash)
+	}
+	if hash, isToken := strings.CutPrefix(id, downloadTokenPrefix); isToken {
+		return k.queryDownloadToken(ctx, hash)
 	}
 	row, err := k.store.Keys.APIKey.Query().Where(apikey.ID(id)).WithAccount(func(account *ent.AccountQuery) {
 		account.WithKeys(func(keys *ent.APIKeyQuery) { keys.Where(apikey.RevokedAtIsNil()).Order(oldestFirst...) })
@@ -286,6 +301,9 @@ func (k *Keyring) SaveLastUsed(ctx context.Context) error {
 }
 
 func (k *Keyring) saveLastUsed(ctx context.Context, id string, at time.Time) error {
+	if hash, isToken := strings.CutPrefix(id, downloadTokenPrefix); isToken {
+		return k.store.Write.DownloadToken.Update().Where(downloadtoken.TokenHash(hash)).SetLastUsedAt(at.UTC()).Exec(ctx)
+	}
 	accessID, isToken := strings.CutPrefix(id, accessPrefix)
 	if !isToken {
 		return k.store.Write.APIKey.Update().Where(apikey.ID(id)).SetLastUsedAt(at.UTC()).Exec(ctx)

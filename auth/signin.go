@@ -300,13 +300,6 @@ func (a *Accounts) ChangeEmail(
 		if err := use(ctx, tx, found, a.now().UTC()); err != nil {
 			return err
 		}
-		current, err := tx.Account.Get(ctx, acc.ID)
-		if err != nil {
-			return err
-		}
-		if err := storeFirstAddress(ctx, tx, current, dayOf(a.now())); err != nil {
-			return err
-		}
 		if err := tx.Account.UpdateOneID(acc.ID).SetEmail(found.Email).Exec(ctx); err != nil {
 			return err
 		}

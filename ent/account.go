@@ -30,9 +30,11 @@ type Account struct {
 	Language account.Language `json:"language,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
-	// The UTC day, YYYY-MM-DD, on which carried_requests reduces the quota.
+	// What its requests are counted under, a keyed hash of the address that signed up; null if that was before version 0.3, see auth.Subject.
+	Subject *int64 `json:"subject,omitempty"`
+	// Unused, but servers of version 0.2 read it.
 	CarriedDay string `json:"carried_day,omitempty"`
-	// Requests made earlier that day by a deleted account with the same email address.
+	// Unused, but servers of version 0.2 read it.
 	CarriedRequests int `json:"carried_requests,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the AccountQuery when eager-loading is set.
@@ -89,7 +91,7 @@ func (*Account) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case account.FieldManualPlan:
 			values[i] = new(sql.NullBool)
-		case account.FieldID, account.FieldCarriedRequests:
+		case account.FieldID, account.FieldSubject, account.FieldCarriedRequests:
 			values[i] = new(sql.NullInt64)
 		case account.FieldEmail, account.FieldPlan, account.FieldHandle, account.FieldLanguage, account.FieldCarriedDay:
 			values[i] = new(sql.NullString)
@@ -152,6 +154,13 @@ func (_m *Account) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
 			} else if value.Valid {
 				_m.CreatedAt = value.Time
+			}
+		case account.FieldSubject:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field subject", values[i])
+			} else if value.Valid {
+				_m.Subject = new(int64)
+				*_m.Subject = value.Int64
 			}
 		case account.FieldCarriedDay:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -235,6 +244,11 @@ func (_m *Account) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	if v := _m.Subject; v != nil {
+		builder.WriteString("subject=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("carried_day=")
 	builder.WriteString(_m.CarriedDay)

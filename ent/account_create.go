@@ -93,6 +93,20 @@ func (_c *AccountCreate) SetNillableCreatedAt(v *time.Time) *AccountCreate {
 	return _c
 }
 
+// SetSubject sets the "subject" field.
+func (_c *AccountCreate) SetSubject(v int64) *AccountCreate {
+	_c.mutation.SetSubject(v)
+	return _c
+}
+
+// SetNillableSubject sets the "subject" field if the given value is not nil.
+func (_c *AccountCreate) SetNillableSubject(v *int64) *AccountCreate {
+	if v != nil {
+		_c.SetSubject(*v)
+	}
+	return _c
+}
+
 // SetCarriedDay sets the "carried_day" field.
 func (_c *AccountCreate) SetCarriedDay(v string) *AccountCreate {
 	_c.mutation.SetCarriedDay(v)
@@ -308,6 +322,10 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(account.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
+	}
+	if value, ok := _c.mutation.Subject(); ok {
+		_spec.SetField(account.FieldSubject, field.TypeInt64, value)
+		_node.Subject = &value
 	}
 	if value, ok := _c.mutation.CarriedDay(); ok {
 		_spec.SetField(account.FieldCarriedDay, field.TypeString, value)

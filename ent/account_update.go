@@ -285,6 +285,9 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.Language(); ok {
 		_spec.SetField(account.FieldLanguage, field.TypeEnum, value)
 	}
+	if _u.mutation.SubjectCleared() {
+		_spec.ClearField(account.FieldSubject, field.TypeInt64)
+	}
 	if _u.mutation.CarriedDayCleared() {
 		_spec.ClearField(account.FieldCarriedDay, field.TypeString)
 	}
@@ -711,6 +714,9 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 	}
 	if value, ok := _u.mutation.Language(); ok {
 		_spec.SetField(account.FieldLanguage, field.TypeEnum, value)
+	}
+	if _u.mutation.SubjectCleared() {
+		_spec.ClearField(account.FieldSubject, field.TypeInt64)
 	}
 	if _u.mutation.CarriedDayCleared() {
 		_spec.ClearField(account.FieldCarriedDay, field.TypeString)

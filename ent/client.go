@@ -22,9 +22,7 @@ import (
 	"palmares/ent/downloadtoken"
 	"palmares/ent/endpoint"
 	"palmares/ent/formerhandle"
-	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
-	"palmares/ent/keyusage"
 	"palmares/ent/minute"
 	"palmares/ent/notice"
 	"palmares/ent/pricechange"
@@ -74,12 +72,8 @@ type Client struct {
 	Endpoint *EndpointClient
 	// FormerHandle is the client for interacting with the FormerHandle builders.
 	FormerHandle *FormerHandleClient
-	// FormerUsage is the client for interacting with the FormerUsage builders.
-	FormerUsage *FormerUsageClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
-	// KeyUsage is the client for interacting with the KeyUsage builders.
-	KeyUsage *KeyUsageClient
 	// Minute is the client for interacting with the Minute builders.
 	Minute *MinuteClient
 	// Notice is the client for interacting with the Notice builders.
@@ -125,9 +119,7 @@ func (c *Client) init() {
 	c.DownloadToken = NewDownloadTokenClient(c.config)
 	c.Endpoint = NewEndpointClient(c.config)
 	c.FormerHandle = NewFormerHandleClient(c.config)
-	c.FormerUsage = NewFormerUsageClient(c.config)
 	c.JournalEntry = NewJournalEntryClient(c.config)
-	c.KeyUsage = NewKeyUsageClient(c.config)
 	c.Minute = NewMinuteClient(c.config)
 	c.Notice = NewNoticeClient(c.config)
 	c.PriceChange = NewPriceChangeClient(c.config)
@@ -244,9 +236,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		DownloadToken: NewDownloadTokenClient(cfg),
 		Endpoint:      NewEndpointClient(cfg),
 		FormerHandle:  NewFormerHandleClient(cfg),
-		FormerUsage:   NewFormerUsageClient(cfg),
 		JournalEntry:  NewJournalEntryClient(cfg),
-		KeyUsage:      NewKeyUsageClient(cfg),
 		Minute:        NewMinuteClient(cfg),
 		Notice:        NewNoticeClient(cfg),
 		PriceChange:   NewPriceChangeClient(cfg),
@@ -290,9 +280,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		DownloadToken: NewDownloadTokenClient(cfg),
 		Endpoint:      NewEndpointClient(cfg),
 		FormerHandle:  NewFormerHandleClient(cfg),
-		FormerUsage:   NewFormerUsageClient(cfg),
 		JournalEntry:  NewJournalEntryClient(cfg),
-		KeyUsage:      NewKeyUsageClient(cfg),
 		Minute:        NewMinuteClient(cfg),
 		Notice:        NewNoticeClient(cfg),
 		PriceChange:   NewPriceChangeClient(cfg),
@@ -335,9 +323,9 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
 		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.DownloadToken,
-		c.Endpoint, c.FormerHandle, c.FormerUsage, c.JournalEntry, c.KeyUsage,
-		c.Minute, c.Notice, c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery,
-		c.Secret, c.Section, c.Session, c.Tool, c.Usage,
+		c.Endpoint, c.FormerHandle, c.JournalEntry, c.Minute, c.Notice, c.PriceChange,
+		c.QueryVersion, c.Release, c.SavedQuery, c.Secret, c.Section, c.Session,
+		c.Tool, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -349,9 +337,9 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
 		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.DownloadToken,
-		c.Endpoint, c.FormerHandle, c.FormerUsage, c.JournalEntry, c.KeyUsage,
-		c.Minute, c.Notice, c.PriceChange, c.QueryVersion, c.Release, c.SavedQuery,
-		c.Secret, c.Section, c.Session, c.Tool, c.Usage,
+		c.Endpoint, c.FormerHandle, c.JournalEntry, c.Minute, c.Notice, c.PriceChange,
+		c.QueryVersion, c.Release, c.SavedQuery, c.Secret, c.Section, c.Session,
+		c.Tool, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -386,12 +374,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Endpoint.mutate(ctx, m)
 	case *FormerHandleMutation:
 		return c.FormerHandle.mutate(ctx, m)
-	case *FormerUsageMutation:
-		return c.FormerUsage.mutate(ctx, m)
 	case *JournalEntryMutation:
 		return c.JournalEntry.mutate(ctx, m)
-	case *KeyUsageMutation:
-		return c.KeyUsage.mutate(ctx, m)
 	case *MinuteMutation:
 		return c.Minute.mutate(ctx, m)
 	case *NoticeMutation:
@@ -2372,139 +2356,6 @@ func (c *FormerHandleClient) mutate(ctx context.Context, m *FormerHandleMutation
 	}
 }
 
-// FormerUsageClient is a client for the FormerUsage schema.
-type FormerUsageClient struct {
-	config
-}
-
-// NewFormerUsageClient returns a client for the FormerUsage from the given config.
-func NewFormerUsageClient(c config) *FormerUsageClient {
-	return &FormerUsageClient{config: c}
-}
-
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `formerusage.Hooks(f(g(h())))`.
-func (c *FormerUsageClient) Use(hooks ...Hook) {
-	c.hooks.FormerUsage = append(c.hooks.FormerUsage, hooks...)
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `formerusage.Intercept(f(g(h())))`.
-func (c *FormerUsageClient) Intercept(interceptors ...Interceptor) {
-	c.inters.FormerUsage = append(c.inters.FormerUsage, interceptors...)
-}
-
-// Create returns a builder for creating a FormerUsage entity.
-func (c *FormerUsageClient) Create() *FormerUsageCreate {
-	mutation := newFormerUsageMutation(c.config, OpCreate)
-	return &FormerUsageCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of FormerUsage entities.
-func (c *FormerUsageClient) CreateBulk(builders ...*FormerUsageCreate) *FormerUsageCreateBulk {
-	return &FormerUsageCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *FormerUsageClient) MapCreateBulk(slice any, setFunc func(*FormerUsageCreate, int)) *FormerUsageCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &FormerUsageCreateBulk{err: fmt.Errorf("calling to FormerUsageClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*FormerUsageCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
-	return &FormerUsageCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for FormerUsage.
-func (c *FormerUsageClient) Update() *FormerUsageUpdate {
-	mutation := newFormerUsageMutation(c.config, OpUpdate)
-	return &FormerUsageUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *FormerUsageClient) UpdateOne(_m *FormerUsage) *FormerUsageUpdateOne {
-	mutation := newFormerUsageMutation(c.config, OpUpdateOne, withFormerUsage(_m))
-	return &FormerUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *FormerUsageClient) UpdateOneID(id int) *FormerUsageUpdateOne {
-	mutation := newFormerUsageMutation(c.config, OpUpdateOne, withFormerUsageID(id))
-	return &FormerUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for FormerUsage.
-func (c *FormerUsageClient) Delete() *FormerUsageDelete {
-	mutation := newFormerUsageMutation(c.config, OpDelete)
-	return &FormerUsageDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *FormerUsageClient) DeleteOne(_m *FormerUsage) *FormerUsageDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *FormerUsageClient) DeleteOneID(id int) *FormerUsageDeleteOne {
-	builder := c.Delete().Where(formerusage.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &FormerUsageDeleteOne{builder}
-}
-
-// Query returns a query builder for FormerUsage.
-func (c *FormerUsageClient) Query() *FormerUsageQuery {
-	return &FormerUsageQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypeFormerUsage},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a FormerUsage entity by its id.
-func (c *FormerUsageClient) Get(ctx context.Context, id int) (*FormerUsage, error) {
-	return c.Query().Where(formerusage.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *FormerUsageClient) GetX(ctx context.Context, id int) *FormerUsage {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// Hooks returns the client hooks.
-func (c *FormerUsageClient) Hooks() []Hook {
-	return c.hooks.FormerUsage
-}
-
-// Interceptors returns the client interceptors.
-func (c *FormerUsageClient) Interceptors() []Interceptor {
-	return c.inters.FormerUsage
-}
-
-func (c *FormerUsageClient) mutate(ctx context.Context, m *FormerUsageMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&FormerUsageCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&FormerUsageUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&FormerUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&FormerUsageDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown FormerUsage mutation op: %q", m.Op())
-	}
-}
-
 // JournalEntryClient is a client for the JournalEntry schema.
 type JournalEntryClient struct {
 	config
@@ -2651,139 +2502,6 @@ func (c *JournalEntryClient) mutate(ctx context.Context, m *JournalEntryMutation
 		return (&JournalEntryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown JournalEntry mutation op: %q", m.Op())
-	}
-}
-
-// KeyUsageClient is a client for the KeyUsage schema.
-type KeyUsageClient struct {
-	config
-}
-
-// NewKeyUsageClient returns a client for the KeyUsage from the given config.
-func NewKeyUsageClient(c config) *KeyUsageClient {
-	return &KeyUsageClient{config: c}
-}
-
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `keyusage.Hooks(f(g(h())))`.
-func (c *KeyUsageClient) Use(hooks ...Hook) {
-	c.hooks.KeyUsage = append(c.hooks.KeyUsage, hooks...)
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `keyusage.Intercept(f(g(h())))`.
-func (c *KeyUsageClient) Intercept(interceptors ...Interceptor) {
-	c.inters.KeyUsage = append(c.inters.KeyUsage, interceptors...)
-}
-
-// Create returns a builder for creating a KeyUsage entity.
-func (c *KeyUsageClient) Create() *KeyUsageCreate {
-	mutation := newKeyUsageMutation(c.config, OpCreate)
-	return &KeyUsageCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of KeyUsage entities.
-func (c *KeyUsageClient) CreateBulk(builders ...*KeyUsageCreate) *KeyUsageCreateBulk {
-	return &KeyUsageCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *KeyUsageClient) MapCreateBulk(slice any, setFunc func(*KeyUsageCreate, int)) *KeyUsageCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &KeyUsageCreateBulk{err: fmt.Errorf("calling to KeyUsageClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*KeyUsageCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
-	return &KeyUsageCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for KeyUsage.
-func (c *KeyUsageClient) Update() *KeyUsageUpdate {
-	mutation := newKeyUsageMutation(c.config, OpUpdate)
-	return &KeyUsageUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *KeyUsageClient) UpdateOne(_m *KeyUsage) *KeyUsageUpdateOne {
-	mutation := newKeyUsageMutation(c.config, OpUpdateOne, withKeyUsage(_m))
-	return &KeyUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *KeyUsageClient) UpdateOneID(id int) *KeyUsageUpdateOne {
-	mutation := newKeyUsageMutation(c.config, OpUpdateOne, withKeyUsageID(id))
-	return &KeyUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for KeyUsage.
-func (c *KeyUsageClient) Delete() *KeyUsageDelete {
-	mutation := newKeyUsageMutation(c.config, OpDelete)
-	return &KeyUsageDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *KeyUsageClient) DeleteOne(_m *KeyUsage) *KeyUsageDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *KeyUsageClient) DeleteOneID(id int) *KeyUsageDeleteOne {
-	builder := c.Delete().Where(keyusage.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &KeyUsageDeleteOne{builder}
-}
-
-// Query returns a query builder for KeyUsage.
-func (c *KeyUsageClient) Query() *KeyUsageQuery {
-	return &KeyUsageQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypeKeyUsage},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a KeyUsage entity by its id.
-func (c *KeyUsageClient) Get(ctx context.Context, id int) (*KeyUsage, error) {
-	return c.Query().Where(keyusage.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *KeyUsageClient) GetX(ctx context.Context, id int) *KeyUsage {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// Hooks returns the client hooks.
-func (c *KeyUsageClient) Hooks() []Hook {
-	return c.hooks.KeyUsage
-}
-
-// Interceptors returns the client interceptors.
-func (c *KeyUsageClient) Interceptors() []Interceptor {
-	return c.inters.KeyUsage
-}
-
-func (c *KeyUsageClient) mutate(ctx context.Context, m *KeyUsageMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&KeyUsageCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&KeyUsageUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&KeyUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&KeyUsageDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown KeyUsage mutation op: %q", m.Op())
 	}
 }
 
@@ -4353,22 +4071,6 @@ func (c *UsageClient) GetX(ctx context.Context, id int) *Usage {
 	return obj
 }
 
-// QueryAccount queries the account edge of a Usage.
-func (c *UsageClient) QueryAccount(_m *Usage) *AccountQuery {
-	query := (&AccountClient{config: c.config}).Query()
-	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
-		id := _m.ID
-		step := sqlgraph.NewStep(
-			sqlgraph.From(usage.Table, usage.FieldID, id),
-			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, false, usage.AccountTable, usage.AccountColumn),
-		)
-		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
-		return fromV, nil
-	}
-	return query
-}
-
 // Hooks returns the client hooks.
 func (c *UsageClient) Hooks() []Hook {
 	return c.hooks.Usage
@@ -4399,14 +4101,14 @@ type (
 	hooks struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
 		CountBatch, Customer, Delivery, DownloadToken, Endpoint, FormerHandle,
-		FormerUsage, JournalEntry, KeyUsage, Minute, Notice, PriceChange, QueryVersion,
-		Release, SavedQuery, Secret, Section, Session, Tool, Usage []ent.Hook
+		JournalEntry, Minute, Notice, PriceChange, QueryVersion, Release, SavedQuery,
+		Secret, Section, Session, Tool, Usage []ent.Hook
 	}
 	inters struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
 		CountBatch, Customer, Delivery, DownloadToken, Endpoint, FormerHandle,
-		FormerUsage, JournalEntry, KeyUsage, Minute, Notice, PriceChange, QueryVersion,
-		Release, SavedQuery, Secret, Section, Session, Tool, Usage []ent.Interceptor
+		JournalEntry, Minute, Notice, PriceChange, QueryVersion, Release, SavedQuery,
+		Secret, Section, Session, Tool, Usage []ent.Interceptor
 	}
 )
 

@@ -19,9 +19,7 @@ import (
 	"palmares/ent/downloadtoken"
 	"palmares/ent/endpoint"
 	"palmares/ent/formerhandle"
-	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
-	"palmares/ent/keyusage"
 	"palmares/ent/minute"
 	"palmares/ent/notice"
 	"palmares/ent/pricechange"
@@ -112,9 +110,7 @@ func checkColumn(t, c string) error {
 			downloadtoken.Table: downloadtoken.ValidColumn,
 			endpoint.Table:      endpoint.ValidColumn,
 			formerhandle.Table:  formerhandle.ValidColumn,
-			formerusage.Table:   formerusage.ValidColumn,
 			journalentry.Table:  journalentry.ValidColumn,
-			keyusage.Table:      keyusage.ValidColumn,
 			minute.Table:        minute.ValidColumn,
 			notice.Table:        notice.ValidColumn,
 			pricechange.Table:   pricechange.ValidColumn,

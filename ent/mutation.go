@@ -18,9 +18,7 @@ import (
 	"palmares/ent/delivery"
 	"palmares/ent/downloadtoken"
 	"palmares/ent/endpoint"
-	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
-	"palmares/ent/keyusage"
 	"palmares/ent/minute"
 	"palmares/ent/notice"
 	"palmares/ent/predicate"
@@ -63,9 +61,7 @@ const (
 	TypeDownloadToken = "DownloadToken"
 	TypeEndpoint      = "Endpoint"
 	TypeFormerHandle  = "FormerHandle"
-	TypeFormerUsage   = "FormerUsage"
 	TypeJournalEntry  = "JournalEntry"
-	TypeKeyUsage      = "KeyUsage"
 	TypeMinute        = "Minute"
 	TypeNotice        = "Notice"
 	TypePriceChange   = "PriceChange"
@@ -791,6 +787,8 @@ type AccountMutation struct {
 	handle               *string
 	language             *account.Language
 	created_at           *time.Time
+	subject              *int64
+	addsubject           *int64
 	carried_day          *string
 	carried_requests     *int
 	addcarried_requests  *int
@@ -1135,6 +1133,76 @@ func (m *AccountMutation) ResetCreatedAt() {
 	m.created_at = nil
 }
 
+// SetSubject sets the "subject" field.
+func (m *AccountMutation) SetSubject(i int64) {
+	m.subject = &i
+	m.addsubject = nil
+}
+
+// Subject returns the value of the "subject" field in the mutation.
+func (m *AccountMutation) Subject() (r int64, exists bool) {
+	v := m.subject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubject returns the old "subject" field's value of the Account entity.
+// If the Account object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AccountMutation) OldSubject(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubject: %w", err)
+	}
+	return oldValue.Subject, nil
+}
+
+// AddSubject adds i to the "subject" field.
+func (m *AccountMutation) AddSubject(i int64) {
+	if m.addsubject != nil {
+		*m.addsubject += i
+	} else {
+		m.addsubject = &i
+	}
+}
+
+// AddedSubject returns the value that was added to the "subject" field in this mutation.
+func (m *AccountMutation) AddedSubject() (r int64, exists bool) {
+	v := m.addsubject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearSubject clears the value of the "subject" field.
+func (m *AccountMutation) ClearSubject() {
+	m.subject = nil
+	m.addsubject = nil
+	m.clearedFields[account.FieldSubject] = struct{}{}
+}
+
+// SubjectCleared returns if the "subject" field was cleared in this mutation.
+func (m *AccountMutation) SubjectCleared() bool {
+	_, ok := m.clearedFields[account.FieldSubject]
+	return ok
+}
+
+// ResetSubject resets all changes to the "subject" field.
+func (m *AccountMutation) ResetSubject() {
+	m.subject = nil
+	m.addsubject = nil
+	delete(m.clearedFields, account.FieldSubject)
+}
+
 // SetCarriedDay sets the "carried_day" field.
 func (m *AccountMutation) SetCarriedDay(s string) {
 	m.carried_day = &s
@@ -1421,7 +1489,7 @@ func (m *AccountMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AccountMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 9)
 	if m.email != nil {
 		fields = append(fields, account.FieldEmail)
 	}
@@ -1439,6 +1507,9 @@ func (m *AccountMutation) Fields() []string {
 	}
 	if m.created_at != nil {
 		fields = append(fields, account.FieldCreatedAt)
+	}
+	if m.subject != nil {
+		fields = append(fields, account.FieldSubject)
 	}
 	if m.carried_day != nil {
 		fields = append(fields, account.FieldCarriedDay)
@@ -1466,6 +1537,8 @@ func (m *AccountMutation) Field(name string) (ent.Value, bool) {
 		return m.Language()
 	case account.FieldCreatedAt:
 		return m.CreatedAt()
+	case account.FieldSubject:
+		return m.Subject()
 	case account.FieldCarriedDay:
 		return m.CarriedDay()
 	case account.FieldCarriedRequests:
@@ -1491,6 +1564,8 @@ func (m *AccountMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldLanguage(ctx)
 	case account.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
+	case account.FieldSubject:
+		return m.OldSubject(ctx)
 	case account.FieldCarriedDay:
 		return m.OldCarriedDay(ctx)
 	case account.FieldCarriedRequests:
@@ -1546,6 +1621,13 @@ func (m *AccountMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCreatedAt(v)
 		return nil
+	case account.FieldSubject:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubject(v)
+		return nil
 	case account.FieldCarriedDay:
 		v, ok := value.(string)
 		if !ok {
@@ -1568,6 +1650,9 @@ func (m *AccountMutation) SetField(name string, value ent.Value) error {
 // this mutation.
 func (m *AccountMutation) AddedFields() []string {
 	var fields []string
+	if m.addsubject != nil {
+		fields = append(fields, account.FieldSubject)
+	}
 	if m.addcarried_requests != nil {
 		fields = append(fields, account.FieldCarriedRequests)
 	}
@@ -1579,6 +1664,8 @@ func (m *AccountMutation) AddedFields() []string {
 // was not set, or was not defined in the schema.
 func (m *AccountMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
+	case account.FieldSubject:
+		return m.AddedSubject()
 	case account.FieldCarriedRequests:
 		return m.AddedCarriedRequests()
 	}
@@ -1590,6 +1677,13 @@ func (m *AccountMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *AccountMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case account.FieldSubject:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSubject(v)
+		return nil
 	case account.FieldCarriedRequests:
 		v, ok := value.(int)
 		if !ok {
@@ -1607,6 +1701,9 @@ func (m *AccountMutation) ClearedFields() []string {
 	var fields []string
 	if m.FieldCleared(account.FieldHandle) {
 		fields = append(fields, account.FieldHandle)
+	}
+	if m.FieldCleared(account.FieldSubject) {
+		fields = append(fields, account.FieldSubject)
 	}
 	if m.FieldCleared(account.FieldCarriedDay) {
 		fields = append(fields, account.FieldCarriedDay)
@@ -1627,6 +1724,9 @@ func (m *AccountMutation) ClearField(name string) error {
 	switch name {
 	case account.FieldHandle:
 		m.ClearHandle()
+		return nil
+	case account.FieldSubject:
+		m.ClearSubject()
 		return nil
 	case account.FieldCarriedDay:
 		m.ClearCarriedDay()
@@ -1656,6 +1756,9 @@ func (m *AccountMutation) ResetField(name string) error {
 		return nil
 	case account.FieldCreatedAt:
 		m.ResetCreatedAt()
+		return nil
+	case account.FieldSubject:
+		m.ResetSubject()
 		return nil
 	case account.FieldCarriedDay:
 		m.ResetCarriedDay()
@@ -11055,563 +11158,6 @@ func (m *FormerHandleMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown FormerHandle edge %s", name)
 }
 
-// FormerUsageMutation represents an operation that mutates the FormerUsage nodes in the graph.
-type FormerUsageMutation struct {
-	config
-	op            Op
-	typ           string
-	id            *int
-	email_hash    *string
-	day           *string
-	account_id    *int
-	addaccount_id *int
-	requests      *int
-	addrequests   *int
-	clearedFields map[string]struct{}
-	done          bool
-	oldValue      func(context.Context) (*FormerUsage, error)
-	predicates    []predicate.FormerUsage
-}
-
-var _ ent.Mutation = (*FormerUsageMutation)(nil)
-
-// formerusageOption allows management of the mutation configuration using functional options.
-type formerusageOption func(*FormerUsageMutation)
-
-// newFormerUsageMutation creates new mutation for the FormerUsage entity.
-func newFormerUsageMutation(c config, op Op, opts ...formerusageOption) *FormerUsageMutation {
-	m := &FormerUsageMutation{
-		config:        c,
-		op:            op,
-		typ:           TypeFormerUsage,
-		clearedFields: make(map[string]struct{}),
-	}
-	for _, opt := range opts {
-		opt(m)
-	}
-	return m
-}
-
-// withFormerUsageID sets the ID field of the mutation.
-func withFormerUsageID(id int) formerusageOption {
-	return func(m *FormerUsageMutation) {
-		var (
-			err   error
-			once  sync.Once
-			value *FormerUsage
-		)
-		m.oldValue = func(ctx context.Context) (*FormerUsage, error) {
-			once.Do(func() {
-				if m.done {
-					err = errors.New("querying old values post mutation is not allowed")
-				} else {
-					value, err = m.Client().FormerUsage.Get(ctx, id)
-				}
-			})
-			return value, err
-		}
-		m.id = &id
-	}
-}
-
-// withFormerUsage sets the old FormerUsage of the mutation.
-func withFormerUsage(node *FormerUsage) formerusageOption {
-	return func(m *FormerUsageMutation) {
-		m.oldValue = func(context.Context) (*FormerUsage, error) {
-			return node, nil
-		}
-		m.id = &node.ID
-	}
-}
-
-// Client returns a new `ent.Client` from the mutation. If the mutation was
-// executed in a transaction (ent.Tx), a transactional client is returned.
-func (m FormerUsageMutation) Client() *Client {
-	client := &Client{config: m.config}
-	client.init()
-	return client
-}
-
-// Tx returns an `ent.Tx` for mutations that were executed in transactions;
-// it returns an error otherwise.
-func (m FormerUsageMutation) Tx() (*Tx, error) {
-	if _, ok := m.driver.(*txDriver); !ok {
-		return nil, errors.New("ent: mutation is not running in a transaction")
-	}
-	tx := &Tx{config: m.config}
-	tx.init()
-	return tx, nil
-}
-
-// ID returns the ID value in the mutation. Note that the ID is only available
-// if it was provided to the builder or after it was returned from the database.
-func (m *FormerUsageMutation) ID() (id int, exists bool) {
-	if m.id == nil {
-		return
-	}
-	return *m.id, true
-}
-
-// IDs queries the database and returns the entity ids that match the mutation's predicate.
-// That means, if the mutation is applied within a transaction with an isolation level such
-// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
-// or updated by the mutation.
-func (m *FormerUsageMutation) IDs(ctx context.Context) ([]int, error) {
-	switch {
-	case m.op.Is(OpUpdateOne | OpDeleteOne):
-		id, exists := m.ID()
-		if exists {
-			return []int{id}, nil
-		}
-		fallthrough
-	case m.op.Is(OpUpdate | OpDelete):
-		return m.Client().FormerUsage.Query().Where(m.predicates...).IDs(ctx)
-	default:
-		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
-	}
-}
-
-// SetEmailHash sets the "email_hash" field.
-func (m *FormerUsageMutation) SetEmailHash(s string) {
-	m.email_hash = &s
-}
-
-// EmailHash returns the value of the "email_hash" field in the mutation.
-func (m *FormerUsageMutation) EmailHash() (r string, exists bool) {
-	v := m.email_hash
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldEmailHash returns the old "email_hash" field's value of the FormerUsage entity.
-// If the FormerUsage object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *FormerUsageMutation) OldEmailHash(ctx context.Context) (v string, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldEmailHash is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldEmailHash requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldEmailHash: %w", err)
-	}
-	return oldValue.EmailHash, nil
-}
-
-// ResetEmailHash resets all changes to the "email_hash" field.
-func (m *FormerUsageMutation) ResetEmailHash() {
-	m.email_hash = nil
-}
-
-// SetDay sets the "day" field.
-func (m *FormerUsageMutation) SetDay(s string) {
-	m.day = &s
-}
-
-// Day returns the value of the "day" field in the mutation.
-func (m *FormerUsageMutation) Day() (r string, exists bool) {
-	v := m.day
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldDay returns the old "day" field's value of the FormerUsage entity.
-// If the FormerUsage object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *FormerUsageMutation) OldDay(ctx context.Context) (v string, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldDay is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldDay requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldDay: %w", err)
-	}
-	return oldValue.Day, nil
-}
-
-// ResetDay resets all changes to the "day" field.
-func (m *FormerUsageMutation) ResetDay() {
-	m.day = nil
-}
-
-// SetAccountID sets the "account_id" field.
-func (m *FormerUsageMutation) SetAccountID(i int) {
-	m.account_id = &i
-	m.addaccount_id = nil
-}
-
-// AccountID returns the value of the "account_id" field in the mutation.
-func (m *FormerUsageMutation) AccountID() (r int, exists bool) {
-	v := m.account_id
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldAccountID returns the old "account_id" field's value of the FormerUsage entity.
-// If the FormerUsage object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *FormerUsageMutation) OldAccountID(ctx context.Context) (v int, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldAccountID is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldAccountID requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldAccountID: %w", err)
-	}
-	return oldValue.AccountID, nil
-}
-
-// AddAccountID adds i to the "account_id" field.
-func (m *FormerUsageMutation) AddAccountID(i int) {
-	if m.addaccount_id != nil {
-		*m.addaccount_id += i
-	} else {
-		m.addaccount_id = &i
-	}
-}
-
-// AddedAccountID returns the value that was added to the "account_id" field in this mutation.
-func (m *FormerUsageMutation) AddedAccountID() (r int, exists bool) {
-	v := m.addaccount_id
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// ResetAccountID resets all changes to the "account_id" field.
-func (m *FormerUsageMutation) ResetAccountID() {
-	m.account_id = nil
-	m.addaccount_id = nil
-}
-
-// SetRequests sets the "requests" field.
-func (m *FormerUsageMutation) SetRequests(i int) {
-	m.requests = &i
-	m.addrequests = nil
-}
-
-// Requests returns the value of the "requests" field in the mutation.
-func (m *FormerUsageMutation) Requests() (r int, exists bool) {
-	v := m.requests
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldRequests returns the old "requests" field's value of the FormerUsage entity.
-// If the FormerUsage object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *FormerUsageMutation) OldRequests(ctx context.Context) (v int, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldRequests is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldRequests requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldRequests: %w", err)
-	}
-	return oldValue.Requests, nil
-}
-
-// AddRequests adds i to the "requests" field.
-func (m *FormerUsageMutation) AddRequests(i int) {
-	if m.addrequests != nil {
-		*m.addrequests += i
-	} else {
-		m.addrequests = &i
-	}
-}
-
-// AddedRequests returns the value that was added to the "requests" field in this mutation.
-func (m *FormerUsageMutation) AddedRequests() (r int, exists bool) {
-	v := m.addrequests
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// ResetRequests resets all changes to the "requests" field.
-func (m *FormerUsageMutation) ResetRequests() {
-	m.requests = nil
-	m.addrequests = nil
-}
-
-// Where appends a list predicates to the FormerUsageMutation builder.
-func (m *FormerUsageMutation) Where(ps ...predicate.FormerUsage) {
-	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the FormerUsageMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *FormerUsageMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.FormerUsage, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
-// Op returns the operation name.
-func (m *FormerUsageMutation) Op() Op {
-	return m.op
-}
-
-// SetOp allows setting the mutation operation.
-func (m *FormerUsageMutation) SetOp(op Op) {
-	m.op = op
-}
-
-// Type returns the node type of this mutation (FormerUsage).
-func (m *FormerUsageMutation) Type() string {
-	return m.typ
-}
-
-// Fields returns all fields that were changed during this mutation. Note that in
-// order to get all numeric fields that were incremented/decremented, call
-// AddedFields().
-func (m *FormerUsageMutation) Fields() []string {
-	fields := make([]string, 0, 4)
-	if m.email_hash != nil {
-		fields = append(fields, formerusage.FieldEmailHash)
-	}
-	if m.day != nil {
-		fields = append(fields, formerusage.FieldDay)
-	}
-	if m.account_id != nil {
-		fields = append(fields, formerusage.FieldAccountID)
-	}
-	if m.requests != nil {
-		fields = append(fields, formerusage.FieldRequests)
-	}
-	return fields
-}
-
-// Field returns the value of a field with the given name. The second boolean
-// return value indicates that this field was not set, or was not defined in the
-// schema.
-func (m *FormerUsageMutation) Field(name string) (ent.Value, bool) {
-	switch name {
-	case formerusage.FieldEmailHash:
-		return m.EmailHash()
-	case formerusage.FieldDay:
-		return m.Day()
-	case formerusage.FieldAccountID:
-		return m.AccountID()
-	case formerusage.FieldRequests:
-		return m.Requests()
-	}
-	return nil, false
-}
-
-// OldField returns the old value of the field from the database. An error is
-// returned if the mutation operation is not UpdateOne, or the query to the
-// database failed.
-func (m *FormerUsageMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
-	switch name {
-	case formerusage.FieldEmailHash:
-		return m.OldEmailHash(ctx)
-	case formerusage.FieldDay:
-		return m.OldDay(ctx)
-	case formerusage.FieldAccountID:
-		return m.OldAccountID(ctx)
-	case formerusage.FieldRequests:
-		return m.OldRequests(ctx)
-	}
-	return nil, fmt.Errorf("unknown FormerUsage field %s", name)
-}
-
-// SetField sets the value of a field with the given name. It returns an error if
-// the field is not defined in the schema, or if the type mismatched the field
-// type.
-func (m *FormerUsageMutation) SetField(name string, value ent.Value) error {
-	switch name {
-	case formerusage.FieldEmailHash:
-		v, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetEmailHash(v)
-		return nil
-	case formerusage.FieldDay:
-		v, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetDay(v)
-		return nil
-	case formerusage.FieldAccountID:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetAccountID(v)
-		return nil
-	case formerusage.FieldRequests:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetRequests(v)
-		return nil
-	}
-	return fmt.Errorf("unknown FormerUsage field %s", name)
-}
-
-// AddedFields returns all numeric fields that were incremented/decremented during
-// this mutation.
-func (m *FormerUsageMutation) AddedFields() []string {
-	var fields []string
-	if m.addaccount_id != nil {
-		fields = append(fields, formerusage.FieldAccountID)
-	}
-	if m.addrequests != nil {
-		fields = append(fields, formerusage.FieldRequests)
-	}
-	return fields
-}
-
-// AddedField returns the numeric value that was incremented/decremented on a field
-// with the given name. The second boolean return value indicates that this field
-// was not set, or was not defined in the schema.
-func (m *FormerUsageMutation) AddedField(name string) (ent.Value, bool) {
-	switch name {
-	case formerusage.FieldAccountID:
-		return m.AddedAccountID()
-	case formerusage.FieldRequests:
-		return m.AddedRequests()
-	}
-	return nil, false
-}
-
-// AddField adds the value to the field with the given name. It returns an error if
-// the field is not defined in the schema, or if the type mismatched the field
-// type.
-func (m *FormerUsageMutation) AddField(name string, value ent.Value) error {
-	switch name {
-	case formerusage.FieldAccountID:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.AddAccountID(v)
-		return nil
-	case formerusage.FieldRequests:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.AddRequests(v)
-		return nil
-	}
-	return fmt.Errorf("unknown FormerUsage numeric field %s", name)
-}
-
-// ClearedFields returns all nullable fields that were cleared during this
-// mutation.
-func (m *FormerUsageMutation) ClearedFields() []string {
-	return nil
-}
-
-// FieldCleared returns a boolean indicating if a field with the given name was
-// cleared in this mutation.
-func (m *FormerUsageMutation) FieldCleared(name string) bool {
-	_, ok := m.clearedFields[name]
-	return ok
-}
-
-// ClearField clears the value of the field with the given name. It returns an
-// error if the field is not defined in the schema.
-func (m *FormerUsageMutation) ClearField(name string) error {
-	return fmt.Errorf("unknown FormerUsage nullable field %s", name)
-}
-
-// ResetField resets all changes in the mutation for the field with the given name.
-// It returns an error if the field is not defined in the schema.
-func (m *FormerUsageMutation) ResetField(name string) error {
-	switch name {
-	case formerusage.FieldEmailHash:
-		m.ResetEmailHash()
-		return nil
-	case formerusage.FieldDay:
-		m.ResetDay()
-		return nil
-	case formerusage.FieldAccountID:
-		m.ResetAccountID()
-		return nil
-	case formerusage.FieldRequests:
-		m.ResetRequests()
-		return nil
-	}
-	return fmt.Errorf("unknown FormerUsage field %s", name)
-}
-
-// AddedEdges returns all edge names that were set/added in this mutation.
-func (m *FormerUsageMutation) AddedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// AddedIDs returns all IDs (to other nodes) that were added for the given edge
-// name in this mutation.
-func (m *FormerUsageMutation) AddedIDs(name string) []ent.Value {
-	return nil
-}
-
-// RemovedEdges returns all edge names that were removed in this mutation.
-func (m *FormerUsageMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
-// the given name in this mutation.
-func (m *FormerUsageMutation) RemovedIDs(name string) []ent.Value {
-	return nil
-}
-
-// ClearedEdges returns all edge names that were cleared in this mutation.
-func (m *FormerUsageMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// EdgeCleared returns a boolean which indicates if the edge with the given name
-// was cleared in this mutation.
-func (m *FormerUsageMutation) EdgeCleared(name string) bool {
-	return false
-}
-
-// ClearEdge clears the value of the edge with the given name. It returns an error
-// if that edge is not defined in the schema.
-func (m *FormerUsageMutation) ClearEdge(name string) error {
-	return fmt.Errorf("unknown FormerUsage unique edge %s", name)
-}
-
-// ResetEdge resets all changes to the edge with the given name in this mutation.
-// It returns an error if the edge is not defined in the schema.
-func (m *FormerUsageMutation) ResetEdge(name string) error {
-	return fmt.Errorf("unknown FormerUsage edge %s", name)
-}
-
 // JournalEntryMutation represents an operation that mutates the JournalEntry nodes in the graph.
 type JournalEntryMutation struct {
 	config
@@ -12450,617 +11996,6 @@ func (m *JournalEntryMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown JournalEntry edge %s", name)
-}
-
-// KeyUsageMutation represents an operation that mutates the KeyUsage nodes in the graph.
-type KeyUsageMutation struct {
-	config
-	op            Op
-	typ           string
-	id            *int
-	account_id    *int
-	addaccount_id *int
-	day           *string
-	key           *string
-	endpoint      *string
-	requests      *int
-	addrequests   *int
-	clearedFields map[string]struct{}
-	done          bool
-	oldValue      func(context.Context) (*KeyUsage, error)
-	predicates    []predicate.KeyUsage
-}
-
-var _ ent.Mutation = (*KeyUsageMutation)(nil)
-
-// keyusageOption allows management of the mutation configuration using functional options.
-type keyusageOption func(*KeyUsageMutation)
-
-// newKeyUsageMutation creates new mutation for the KeyUsage entity.
-func newKeyUsageMutation(c config, op Op, opts ...keyusageOption) *KeyUsageMutation {
-	m := &KeyUsageMutation{
-		config:        c,
-		op:            op,
-		typ:           TypeKeyUsage,
-		clearedFields: make(map[string]struct{}),
-	}
-	for _, opt := range opts {
-		opt(m)
-	}
-	return m
-}
-
-// withKeyUsageID sets the ID field of the mutation.
-func withKeyUsageID(id int) keyusageOption {
-	return func(m *KeyUsageMutation) {
-		var (
-			err   error
-			once  sync.Once
-			value *KeyUsage
-		)
-		m.oldValue = func(ctx context.Context) (*KeyUsage, error) {
-			once.Do(func() {
-				if m.done {
-					err = errors.New("querying old values post mutation is not allowed")
-				} else {
-					value, err = m.Client().KeyUsage.Get(ctx, id)
-				}
-			})
-			return value, err
-		}
-		m.id = &id
-	}
-}
-
-// withKeyUsage sets the old KeyUsage of the mutation.
-func withKeyUsage(node *KeyUsage) keyusageOption {
-	return func(m *KeyUsageMutation) {
-		m.oldValue = func(context.Context) (*KeyUsage, error) {
-			return node, nil
-		}
-		m.id = &node.ID
-	}
-}
-
-// Client returns a new `ent.Client` from the mutation. If the mutation was
-// executed in a transaction (ent.Tx), a transactional client is returned.
-func (m KeyUsageMutation) Client() *Client {
-	client := &Client{config: m.config}
-	client.init()
-	return client
-}
-
-// Tx returns an `ent.Tx` for mutations that were executed in transactions;
-// it returns an error otherwise.
-func (m KeyUsageMutation) Tx() (*Tx, error) {
-	if _, ok := m.driver.(*txDriver); !ok {
-		return nil, errors.New("ent: mutation is not running in a transaction")
-	}
-	tx := &Tx{config: m.config}
-	tx.init()
-	return tx, nil
-}
-
-// ID returns the ID value in the mutation. Note that the ID is only available
-// if it was provided to the builder or after it was returned from the database.
-func (m *KeyUsageMutation) ID() (id int, exists bool) {
-	if m.id == nil {
-		return
-	}
-	return *m.id, true
-}
-
-// IDs queries the database and returns the entity ids that match the mutation's predicate.
-// That means, if the mutation is applied within a transaction with an isolation level such
-// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
-// or updated by the mutation.
-func (m *KeyUsageMutation) IDs(ctx context.Context) ([]int, error) {
-	switch {
-	case m.op.Is(OpUpdateOne | OpDeleteOne):
-		id, exists := m.ID()
-		if exists {
-			return []int{id}, nil
-		}
-		fallthrough
-	case m.op.Is(OpUpdate | OpDelete):
-		return m.Client().KeyUsage.Query().Where(m.predicates...).IDs(ctx)
-	default:
-		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
-	}
-}
-
-// SetAccountID sets the "account_id" field.
-func (m *KeyUsageMutation) SetAccountID(i int) {
-	m.account_id = &i
-	m.addaccount_id = nil
-}
-
-// AccountID returns the value of the "account_id" field in the mutation.
-func (m *KeyUsageMutation) AccountID() (r int, exists bool) {
-	v := m.account_id
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldAccountID returns the old "account_id" field's value of the KeyUsage entity.
-// If the KeyUsage object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *KeyUsageMutation) OldAccountID(ctx context.Context) (v int, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldAccountID is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldAccountID requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldAccountID: %w", err)
-	}
-	return oldValue.AccountID, nil
-}
-
-// AddAccountID adds i to the "account_id" field.
-func (m *KeyUsageMutation) AddAccountID(i int) {
-	if m.addaccount_id != nil {
-		*m.addaccount_id += i
-	} else {
-		m.addaccount_id = &i
-	}
-}
-
-// AddedAccountID returns the value that was added to the "account_id" field in this mutation.
-func (m *KeyUsageMutation) AddedAccountID() (r int, exists bool) {
-	v := m.addaccount_id
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// ResetAccountID resets all changes to the "account_id" field.
-func (m *KeyUsageMutation) ResetAccountID() {
-	m.account_id = nil
-	m.addaccount_id = nil
-}
-
-// SetDay sets the "day" field.
-func (m *KeyUsageMutation) SetDay(s string) {
-	m.day = &s
-}
-
-// Day returns the value of the "day" field in the mutation.
-func (m *KeyUsageMutation) Day() (r string, exists bool) {
-	v := m.day
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldDay returns the old "day" field's value of the KeyUsage entity.
-// If the KeyUsage object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *KeyUsageMutation) OldDay(ctx context.Context) (v string, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldDay is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldDay requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldDay: %w", err)
-	}
-	return oldValue.Day, nil
-}
-
-// ResetDay resets all changes to the "day" field.
-func (m *KeyUsageMutation) ResetDay() {
-	m.day = nil
-}
-
-// SetKey sets the "key" field.
-func (m *KeyUsageMutation) SetKey(s string) {
-	m.key = &s
-}
-
-// Key returns the value of the "key" field in the mutation.
-func (m *KeyUsageMutation) Key() (r string, exists bool) {
-	v := m.key
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldKey returns the old "key" field's value of the KeyUsage entity.
-// If the KeyUsage object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *KeyUsageMutation) OldKey(ctx context.Context) (v string, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldKey is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldKey requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldKey: %w", err)
-	}
-	return oldValue.Key, nil
-}
-
-// ResetKey resets all changes to the "key" field.
-func (m *KeyUsageMutation) ResetKey() {
-	m.key = nil
-}
-
-// SetEndpoint sets the "endpoint" field.
-func (m *KeyUsageMutation) SetEndpoint(s string) {
-	m.endpoint = &s
-}
-
-// Endpoint returns the value of the "endpoint" field in the mutation.
-func (m *KeyUsageMutation) Endpoint() (r string, exists bool) {
-	v := m.endpoint
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldEndpoint returns the old "endpoint" field's value of the KeyUsage entity.
-// If the KeyUsage object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *KeyUsageMutation) OldEndpoint(ctx context.Context) (v string, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldEndpoint is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldEndpoint requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldEndpoint: %w", err)
-	}
-	return oldValue.Endpoint, nil
-}
-
-// ResetEndpoint resets all changes to the "endpoint" field.
-func (m *KeyUsageMutation) ResetEndpoint() {
-	m.endpoint = nil
-}
-
-// SetRequests sets the "requests" field.
-func (m *KeyUsageMutation) SetRequests(i int) {
-	m.requests = &i
-	m.addrequests = nil
-}
-
-// Requests returns the value of the "requests" field in the mutation.
-func (m *KeyUsageMutation) Requests() (r int, exists bool) {
-	v := m.requests
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldRequests returns the old "requests" field's value of the KeyUsage entity.
-// If the KeyUsage object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *KeyUsageMutation) OldRequests(ctx context.Context) (v int, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldRequests is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldRequests requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldRequests: %w", err)
-	}
-	return oldValue.Requests, nil
-}
-
-// AddRequests adds i to the "requests" field.
-func (m *KeyUsageMutation) AddRequests(i int) {
-	if m.addrequests != nil {
-		*m.addrequests += i
-	} else {
-		m.addrequests = &i
-	}
-}
-
-// AddedRequests returns the value that was added to the "requests" field in this mutation.
-func (m *KeyUsageMutation) AddedRequests() (r int, exists bool) {
-	v := m.addrequests
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// ResetRequests resets all changes to the "requests" field.
-func (m *KeyUsageMutation) ResetRequests() {
-	m.requests = nil
-	m.addrequests = nil
-}
-
-// Where appends a list predicates to the KeyUsageMutation builder.
-func (m *KeyUsageMutation) Where(ps ...predicate.KeyUsage) {
-	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the KeyUsageMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *KeyUsageMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.KeyUsage, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
-// Op returns the operation name.
-func (m *KeyUsageMutation) Op() Op {
-	return m.op
-}
-
-// SetOp allows setting the mutation operation.
-func (m *KeyUsageMutation) SetOp(op Op) {
-	m.op = op
-}
-
-// Type returns the node type of this mutation (KeyUsage).
-func (m *KeyUsageMutation) Type() string {
-	return m.typ
-}
-
-// Fields returns all fields that were changed during this mutation. Note that in
-// order to get all numeric fields that were incremented/decremented, call
-// AddedFields().
-func (m *KeyUsageMutation) Fields() []string {
-	fields := make([]string, 0, 5)
-	if m.account_id != nil {
-		fields = append(fields, keyusage.FieldAccountID)
-	}
-	if m.day != nil {
-		fields = append(fields, keyusage.FieldDay)
-	}
-	if m.key != nil {
-		fields = append(fields, keyusage.FieldKey)
-	}
-	if m.endpoint != nil {
-		fields = append(fields, keyusage.FieldEndpoint)
-	}
-	if m.requests != nil {
-		fields = append(fields, keyusage.FieldRequests)
-	}
-	return fields
-}
-
-// Field returns the value of a field with the given name. The second boolean
-// return value indicates that this field was not set, or was not defined in the
-// schema.
-func (m *KeyUsageMutation) Field(name string) (ent.Value, bool) {
-	switch name {
-	case keyusage.FieldAccountID:
-		return m.AccountID()
-	case keyusage.FieldDay:
-		return m.Day()
-	case keyusage.FieldKey:
-		return m.Key()
-	case keyusage.FieldEndpoint:
-		return m.Endpoint()
-	case keyusage.FieldRequests:
-		return m.Requests()
-	}
-	return nil, false
-}
-
-// OldField returns the old value of the field from the database. An error is
-// returned if the mutation operation is not UpdateOne, or the query to the
-// database failed.
-func (m *KeyUsageMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
-	switch name {
-	case keyusage.FieldAccountID:
-		return m.OldAccountID(ctx)
-	case keyusage.FieldDay:
-		return m.OldDay(ctx)
-	case keyusage.FieldKey:
-		return m.OldKey(ctx)
-	case keyusage.FieldEndpoint:
-		return m.OldEndpoint(ctx)
-	case keyusage.FieldRequests:
-		return m.OldRequests(ctx)
-	}
-	return nil, fmt.Errorf("unknown KeyUsage field %s", name)
-}
-
-// SetField sets the value of a field with the given name. It returns an error if
-// the field is not defined in the schema, or if the type mismatched the field
-// type.
-func (m *KeyUsageMutation) SetField(name string, value ent.Value) error {
-	switch name {
-	case keyusage.FieldAccountID:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetAccountID(v)
-		return nil
-	case keyusage.FieldDay:
-		v, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetDay(v)
-		return nil
-	case keyusage.FieldKey:
-		v, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetKey(v)
-		return nil
-	case keyusage.FieldEndpoint:
-		v, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetEndpoint(v)
-		return nil
-	case keyusage.FieldRequests:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetRequests(v)
-		return nil
-	}
-	return fmt.Errorf("unknown KeyUsage field %s", name)
-}
-
-// AddedFields returns all numeric fields that were incremented/decremented during
-// this mutation.
-func (m *KeyUsageMutation) AddedFields() []string {
-	var fields []string
-	if m.addaccount_id != nil {
-		fields = append(fields, keyusage.FieldAccountID)
-	}
-	if m.addrequests != nil {
-		fields = append(fields, keyusage.FieldRequests)
-	}
-	return fields
-}
-
-// AddedField returns the numeric value that was incremented/decremented on a field
-// with the given name. The second boolean return value indicates that this field
-// was not set, or was not defined in the schema.
-func (m *KeyUsageMutation) AddedField(name string) (ent.Value, bool) {
-	switch name {
-	case keyusage.FieldAccountID:
-		return m.AddedAccountID()
-	case keyusage.FieldRequests:
-		return m.AddedRequests()
-	}
-	return nil, false
-}
-
-// AddField adds the value to the field with the given name. It returns an error if
-// the field is not defined in the schema, or if the type mismatched the field
-// type.
-func (m *KeyUsageMutation) AddField(name string, value ent.Value) error {
-	switch name {
-	case keyusage.FieldAccountID:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.AddAccountID(v)
-		return nil
-	case keyusage.FieldRequests:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.AddRequests(v)
-		return nil
-	}
-	return fmt.Errorf("unknown KeyUsage numeric field %s", name)
-}
-
-// ClearedFields returns all nullable fields that were cleared during this
-// mutation.
-func (m *KeyUsageMutation) ClearedFields() []string {
-	return nil
-}
-
-// FieldCleared returns a boolean indicating if a field with the given name was
-// cleared in this mutation.
-func (m *KeyUsageMutation) FieldCleared(name string) bool {
-	_, ok := m.clearedFields[name]
-	return ok
-}
-
-// ClearField clears the value of the field with the given name. It returns an
-// error if the field is not defined in the schema.
-func (m *KeyUsageMutation) ClearField(name string) error {
-	return fmt.Errorf("unknown KeyUsage nullable field %s", name)
-}
-
-// ResetField resets all changes in the mutation for the field with the given name.
-// It returns an error if the field is not defined in the schema.
-func (m *KeyUsageMutation) ResetField(name string) error {
-	switch name {
-	case keyusage.FieldAccountID:
-		m.ResetAccountID()
-		return nil
-	case keyusage.FieldDay:
-		m.ResetDay()
-		return nil
-	case keyusage.FieldKey:
-		m.ResetKey()
-		return nil
-	case keyusage.FieldEndpoint:
-		m.ResetEndpoint()
-		return nil
-	case keyusage.FieldRequests:
-		m.ResetRequests()
-		return nil
-	}
-	return fmt.Errorf("unknown KeyUsage field %s", name)
-}
-
-// AddedEdges returns all edge names that were set/added in this mutation.
-func (m *KeyUsageMutation) AddedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// AddedIDs returns all IDs (to other nodes) that were added for the given edge
-// name in this mutation.
-func (m *KeyUsageMutation) AddedIDs(name string) []ent.Value {
-	return nil
-}
-
-// RemovedEdges returns all edge names that were removed in this mutation.
-func (m *KeyUsageMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
-// the given name in this mutation.
-func (m *KeyUsageMutation) RemovedIDs(name string) []ent.Value {
-	return nil
-}
-
-// ClearedEdges returns all edge names that were cleared in this mutation.
-func (m *KeyUsageMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// EdgeCleared returns a boolean which indicates if the edge with the given name
-// was cleared in this mutation.
-func (m *KeyUsageMutation) EdgeCleared(name string) bool {
-	return false
-}
-
-// ClearEdge clears the value of the edge with the given name. It returns an error
-// if that edge is not defined in the schema.
-func (m *KeyUsageMutation) ClearEdge(name string) error {
-	return fmt.Errorf("unknown KeyUsage unique edge %s", name)
-}
-
-// ResetEdge resets all changes to the edge with the given name in this mutation.
-// It returns an error if the edge is not defined in the schema.
-func (m *KeyUsageMutation) ResetEdge(name string) error {
-	return fmt.Errorf("unknown KeyUsage edge %s", name)
 }
 
 // MinuteMutation represents an operation that mutates the Minute nodes in the graph.
@@ -22261,18 +21196,20 @@ func (m *ToolMutation) ResetEdge(name string) error {
 // UsageMutation represents an operation that mutates the Usage nodes in the graph.
 type UsageMutation struct {
 	config
-	op             Op
-	typ            string
-	id             *int
-	day            *string
-	requests       *int
-	addrequests    *int
-	clearedFields  map[string]struct{}
-	account        *int
-	clearedaccount bool
-	done           bool
-	oldValue       func(context.Context) (*Usage, error)
-	predicates     []predicate.Usage
+	op            Op
+	typ           string
+	id            *int
+	subject       *int64
+	addsubject    *int64
+	day           *string
+	key           *string
+	endpoint      *string
+	requests      *int
+	addrequests   *int
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*Usage, error)
+	predicates    []predicate.Usage
 }
 
 var _ ent.Mutation = (*UsageMutation)(nil)
@@ -22373,40 +21310,60 @@ func (m *UsageMutation) IDs(ctx context.Context) ([]int, error) {
 	}
 }
 
-// SetAccountID sets the "account_id" field.
-func (m *UsageMutation) SetAccountID(i int) {
-	m.account = &i
+// SetSubject sets the "subject" field.
+func (m *UsageMutation) SetSubject(i int64) {
+	m.subject = &i
+	m.addsubject = nil
 }
 
-// AccountID returns the value of the "account_id" field in the mutation.
-func (m *UsageMutation) AccountID() (r int, exists bool) {
-	v := m.account
+// Subject returns the value of the "subject" field in the mutation.
+func (m *UsageMutation) Subject() (r int64, exists bool) {
+	v := m.subject
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// OldAccountID returns the old "account_id" field's value of the Usage entity.
+// OldSubject returns the old "subject" field's value of the Usage entity.
 // If the Usage object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *UsageMutation) OldAccountID(ctx context.Context) (v int, err error) {
+func (m *UsageMutation) OldSubject(ctx context.Context) (v int64, err error) {
 	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldAccountID is only allowed on UpdateOne operations")
+		return v, errors.New("OldSubject is only allowed on UpdateOne operations")
 	}
 	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldAccountID requires an ID field in the mutation")
+		return v, errors.New("OldSubject requires an ID field in the mutation")
 	}
 	oldValue, err := m.oldValue(ctx)
 	if err != nil {
-		return v, fmt.Errorf("querying old value for OldAccountID: %w", err)
+		return v, fmt.Errorf("querying old value for OldSubject: %w", err)
 	}
-	return oldValue.AccountID, nil
+	return oldValue.Subject, nil
 }
 
-// ResetAccountID resets all changes to the "account_id" field.
-func (m *UsageMutation) ResetAccountID() {
-	m.account = nil
+// AddSubject adds i to the "subject" field.
+func (m *UsageMutation) AddSubject(i int64) {
+	if m.addsubject != nil {
+		*m.addsubject += i
+	} else {
+		m.addsubject = &i
+	}
+}
+
+// AddedSubject returns the value that was added to the "subject" field in this mutation.
+func (m *UsageMutation) AddedSubject() (r int64, exists bool) {
+	v := m.addsubject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSubject resets all changes to the "subject" field.
+func (m *UsageMutation) ResetSubject() {
+	m.subject = nil
+	m.addsubject = nil
 }
 
 // SetDay sets the "day" field.
@@ -22443,6 +21400,78 @@ func (m *UsageMutation) OldDay(ctx context.Context) (v string, err error) {
 // ResetDay resets all changes to the "day" field.
 func (m *UsageMutation) ResetDay() {
 	m.day = nil
+}
+
+// SetKey sets the "key" field.
+func (m *UsageMutation) SetKey(s string) {
+	m.key = &s
+}
+
+// Key returns the value of the "key" field in the mutation.
+func (m *UsageMutation) Key() (r string, exists bool) {
+	v := m.key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKey returns the old "key" field's value of the Usage entity.
+// If the Usage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UsageMutation) OldKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKey: %w", err)
+	}
+	return oldValue.Key, nil
+}
+
+// ResetKey resets all changes to the "key" field.
+func (m *UsageMutation) ResetKey() {
+	m.key = nil
+}
+
+// SetEndpoint sets the "endpoint" field.
+func (m *UsageMutation) SetEndpoint(s string) {
+	m.endpoint = &s
+}
+
+// Endpoint returns the value of the "endpoint" field in the mutation.
+func (m *UsageMutation) Endpoint() (r string, exists bool) {
+	v := m.endpoint
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndpoint returns the old "endpoint" field's value of the Usage entity.
+// If the Usage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UsageMutation) OldEndpoint(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndpoint is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndpoint requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndpoint: %w", err)
+	}
+	return oldValue.Endpoint, nil
+}
+
+// ResetEndpoint resets all changes to the "endpoint" field.
+func (m *UsageMutation) ResetEndpoint() {
+	m.endpoint = nil
 }
 
 // SetRequests sets the "requests" field.
@@ -22501,33 +21530,6 @@ func (m *UsageMutation) ResetRequests() {
 	m.addrequests = nil
 }
 
-// ClearAccount clears the "account" edge to the Account entity.
-func (m *UsageMutation) ClearAccount() {
-	m.clearedaccount = true
-	m.clearedFields[usage.FieldAccountID] = struct{}{}
-}
-
-// AccountCleared reports if the "account" edge to the Account entity was cleared.
-func (m *UsageMutation) AccountCleared() bool {
-	return m.clearedaccount
-}
-
-// AccountIDs returns the "account" edge IDs in the mutation.
-// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
-// AccountID instead. It exists only for internal usage by the builders.
-func (m *UsageMutation) AccountIDs() (ids []int) {
-	if id := m.account; id != nil {
-		ids = append(ids, *id)
-	}
-	return
-}
-
-// ResetAccount resets all changes to the "account" edge.
-func (m *UsageMutation) ResetAccount() {
-	m.account = nil
-	m.clearedaccount = false
-}
-
 // Where appends a list predicates to the UsageMutation builder.
 func (m *UsageMutation) Where(ps ...predicate.Usage) {
 	m.predicates = append(m.predicates, ps...)
@@ -22562,12 +21564,18 @@ func (m *UsageMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *UsageMutation) Fields() []string {
-	fields := make([]string, 0, 3)
-	if m.account != nil {
-		fields = append(fields, usage.FieldAccountID)
+	fields := make([]string, 0, 5)
+	if m.subject != nil {
+		fields = append(fields, usage.FieldSubject)
 	}
 	if m.day != nil {
 		fields = append(fields, usage.FieldDay)
+	}
+	if m.key != nil {
+		fields = append(fields, usage.FieldKey)
+	}
+	if m.endpoint != nil {
+		fields = append(fields, usage.FieldEndpoint)
 	}
 	if m.requests != nil {
 		fields = append(fields, usage.FieldRequests)
@@ -22580,10 +21588,14 @@ func (m *UsageMutation) Fields() []string {
 // schema.
 func (m *UsageMutation) Field(name string) (ent.Value, bool) {
 	switch name {
-	case usage.FieldAccountID:
-		return m.AccountID()
+	case usage.FieldSubject:
+		return m.Subject()
 	case usage.FieldDay:
 		return m.Day()
+	case usage.FieldKey:
+		return m.Key()
+	case usage.FieldEndpoint:
+		return m.Endpoint()
 	case usage.FieldRequests:
 		return m.Requests()
 	}
@@ -22595,10 +21607,14 @@ func (m *UsageMutation) Field(name string) (ent.Value, bool) {
 // database failed.
 func (m *UsageMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
 	switch name {
-	case usage.FieldAccountID:
-		return m.OldAccountID(ctx)
+	case usage.FieldSubject:
+		return m.OldSubject(ctx)
 	case usage.FieldDay:
 		return m.OldDay(ctx)
+	case usage.FieldKey:
+		return m.OldKey(ctx)
+	case usage.FieldEndpoint:
+		return m.OldEndpoint(ctx)
 	case usage.FieldRequests:
 		return m.OldRequests(ctx)
 	}
@@ -22610,12 +21626,12 @@ func (m *UsageMutation) OldField(ctx context.Context, name string) (ent.Value, e
 // type.
 func (m *UsageMutation) SetField(name string, value ent.Value) error {
 	switch name {
-	case usage.FieldAccountID:
-		v, ok := value.(int)
+	case usage.FieldSubject:
+		v, ok := value.(int64)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.SetAccountID(v)
+		m.SetSubject(v)
 		return nil
 	case usage.FieldDay:
 		v, ok := value.(string)
@@ -22623,6 +21639,20 @@ func (m *UsageMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetDay(v)
+		return nil
+	case usage.FieldKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKey(v)
+		return nil
+	case usage.FieldEndpoint:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndpoint(v)
 		return nil
 	case usage.FieldRequests:
 		v, ok := value.(int)
@@ -22639,6 +21669,9 @@ func (m *UsageMutation) SetField(name string, value ent.Value) error {
 // this mutation.
 func (m *UsageMutation) AddedFields() []string {
 	var fields []string
+	if m.addsubject != nil {
+		fields = append(fields, usage.FieldSubject)
+	}
 	if m.addrequests != nil {
 		fields = append(fields, usage.FieldRequests)
 	}
@@ -22650,6 +21683,8 @@ func (m *UsageMutation) AddedFields() []string {
 // was not set, or was not defined in the schema.
 func (m *UsageMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
+	case usage.FieldSubject:
+		return m.AddedSubject()
 	case usage.FieldRequests:
 		return m.AddedRequests()
 	}
@@ -22661,6 +21696,13 @@ func (m *UsageMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *UsageMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case usage.FieldSubject:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSubject(v)
+		return nil
 	case usage.FieldRequests:
 		v, ok := value.(int)
 		if !ok {
@@ -22695,11 +21737,17 @@ func (m *UsageMutation) ClearField(name string) error {
 // It returns an error if the field is not defined in the schema.
 func (m *UsageMutation) ResetField(name string) error {
 	switch name {
-	case usage.FieldAccountID:
-		m.ResetAccountID()
+	case usage.FieldSubject:
+		m.ResetSubject()
 		return nil
 	case usage.FieldDay:
 		m.ResetDay()
+		return nil
+	case usage.FieldKey:
+		m.ResetKey()
+		return nil
+	case usage.FieldEndpoint:
+		m.ResetEndpoint()
 		return nil
 	case usage.FieldRequests:
 		m.ResetRequests()
@@ -22710,28 +21758,19 @@ func (m *UsageMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *UsageMutation) AddedEdges() []string {
-	edges := make([]string, 0, 1)
-	if m.account != nil {
-		edges = append(edges, usage.EdgeAccount)
-	}
+	edges := make([]string, 0, 0)
 	return edges
 }
 
 // AddedIDs returns all IDs (to other nodes) that were added for the given edge
 // name in this mutation.
 func (m *UsageMutation) AddedIDs(name string) []ent.Value {
-	switch name {
-	case usage.EdgeAccount:
-		if id := m.account; id != nil {
-			return []ent.Value{*id}
-		}
-	}
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *UsageMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 1)
+	edges := make([]string, 0, 0)
 	return edges
 }
 
@@ -22743,41 +21782,24 @@ func (m *UsageMutation) RemovedIDs(name string) []ent.Value {
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *UsageMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 1)
-	if m.clearedaccount {
-		edges = append(edges, usage.EdgeAccount)
-	}
+	edges := make([]string, 0, 0)
 	return edges
 }
 
 // EdgeCleared returns a boolean which indicates if the edge with the given name
 // was cleared in this mutation.
 func (m *UsageMutation) EdgeCleared(name string) bool {
-	switch name {
-	case usage.EdgeAccount:
-		return m.clearedaccount
-	}
 	return false
 }
 
 // ClearEdge clears the value of the edge with the given name. It returns an error
 // if that edge is not defined in the schema.
 func (m *UsageMutation) ClearEdge(name string) error {
-	switch name {
-	case usage.EdgeAccount:
-		m.ClearAccount()
-		return nil
-	}
 	return fmt.Errorf("unknown Usage unique edge %s", name)
 }
 
 // ResetEdge resets all changes to the edge with the given name in this mutation.
 // It returns an error if the edge is not defined in the schema.
 func (m *UsageMutation) ResetEdge(name string) error {
-	switch name {
-	case usage.EdgeAccount:
-		m.ResetAccount()
-		return nil
-	}
 	return fmt.Errorf("unknown Usage edge %s", name)
 }

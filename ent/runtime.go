@@ -16,7 +16,6 @@ import (
 	"palmares/ent/downloadtoken"
 	"palmares/ent/endpoint"
 	"palmares/ent/formerhandle"
-	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
 	"palmares/ent/minute"
 	"palmares/ent/notice"
@@ -61,7 +60,7 @@ func init() {
 	// account.DefaultCreatedAt holds the default value on creation for the created_at field.
 	account.DefaultCreatedAt = accountDescCreatedAt.Default.(func() time.Time)
 	// accountDescCarriedRequests is the schema descriptor for carried_requests field.
-	accountDescCarriedRequests := accountFields[7].Descriptor()
+	accountDescCarriedRequests := accountFields[8].Descriptor()
 	// account.DefaultCarriedRequests holds the default value on creation for the carried_requests field.
 	account.DefaultCarriedRequests = accountDescCarriedRequests.Default.(int)
 	attemptFields := schema.Attempt{}.Fields()
@@ -278,12 +277,6 @@ func init() {
 	formerhandleDescID := formerhandleFields[0].Descriptor()
 	// formerhandle.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	formerhandle.IDValidator = formerhandleDescID.Validators[0].(func(string) error)
-	formerusageFields := schema.FormerUsage{}.Fields()
-	_ = formerusageFields
-	// formerusageDescEmailHash is the schema descriptor for email_hash field.
-	formerusageDescEmailHash := formerusageFields[0].Descriptor()
-	// formerusage.EmailHashValidator is a validator for the "email_hash" field. It is called by the builders before save.
-	formerusage.EmailHashValidator = formerusageDescEmailHash.Validators[0].(func(string) error)
 	journalentryFields := schema.JournalEntry{}.Fields()
 	_ = journalentryFields
 	// journalentryDescKind is the schema descriptor for kind field.

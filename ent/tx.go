@@ -40,12 +40,8 @@ type Tx struct {
 	Endpoint *EndpointClient
 	// FormerHandle is the client for interacting with the FormerHandle builders.
 	FormerHandle *FormerHandleClient
-	// FormerUsage is the client for interacting with the FormerUsage builders.
-	FormerUsage *FormerUsageClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
-	// KeyUsage is the client for interacting with the KeyUsage builders.
-	KeyUsage *KeyUsageClient
 	// Minute is the client for interacting with the Minute builders.
 	Minute *MinuteClient
 	// Notice is the client for interacting with the Notice builders.
@@ -212,9 +208,7 @@ func (tx *Tx) init() {
 	tx.DownloadToken = NewDownloadTokenClient(tx.config)
 	tx.Endpoint = NewEndpointClient(tx.config)
 	tx.FormerHandle = NewFormerHandleClient(tx.config)
-	tx.FormerUsage = NewFormerUsageClient(tx.config)
 	tx.JournalEntry = NewJournalEntryClient(tx.config)
-	tx.KeyUsage = NewKeyUsageClient(tx.config)
 	tx.Minute = NewMinuteClient(tx.config)
 	tx.Notice = NewNoticeClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)

@@ -4,7 +4,6 @@ package ent
 
 import (
 	"fmt"
-	"palmares/ent/account"
 	"palmares/ent/usage"
 	"strings"
 
@@ -17,36 +16,17 @@ type Usage struct {
 	config `json:"-"`
 	// ID of the ent.
 	ID int `json:"id,omitempty"`
-	// AccountID holds the value of the "account_id" field.
-	AccountID int `json:"account_id,omitempty"`
+	// The account's, see auth.Subject.
+	Subject int64 `json:"subject,omitempty"`
 	// In UTC, YYYY-MM-DD.
 	Day string `json:"day,omitempty"`
+	// The public part of the key; empty for signed-in browsers, and "token" for tokens of saved queries.
+	Key string `json:"key,omitempty"`
+	// The path template, such as /api/v1/tools/{slug}; empty for what is no longer told apart, also by key.
+	Endpoint string `json:"endpoint,omitempty"`
 	// Requests holds the value of the "requests" field.
-	Requests int `json:"requests,omitempty"`
-	// Edges holds the relations/edges for other nodes in the graph.
-	// The values are being populated by the UsageQuery when eager-loading is set.
-	Edges        UsageEdges `json:"edges"`
+	Requests     int `json:"requests,omitempty"`
 	selectValues sql.SelectValues
-}
-
-// UsageEdges holds the relations/edges for other nodes in the graph.
-type UsageEdges struct {
-	// Account holds the value of the account edge.
-	Account *Account `json:"account,omitempty"`
-	// loadedTypes holds the information for reporting if a
-	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [1]bool
-}
-
-// AccountOrErr returns the Account value or an error if the edge
-// was not loaded in eager-loading, or loaded but was not found.
-func (e UsageEdges) AccountOrErr() (*Account, error) {
-	if e.Account != nil {
-		return e.Account, nil
-	} else if e.loadedTypes[0] {
-		return nil, &NotFoundError{label: account.Label}
-	}
-	return nil, &NotLoadedError{edge: "account"}
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -54,9 +34,9 @@ func (*Usage) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case usage.FieldID, usage.FieldAccountID, usage.FieldRequests:
+		case usage.FieldID, usage.FieldSubject, usage.FieldRequests:
 			values[i] = new(sql.NullInt64)
-		case usage.FieldDay:
+		case usage.FieldDay, usage.FieldKey, usage.FieldEndpoint:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -79,17 +59,29 @@ func (_m *Usage) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field id", value)
 			}
 			_m.ID = int(value.Int64)
-		case usage.FieldAccountID:
+		case usage.FieldSubject:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
-				return fmt.Errorf("unexpected type %T for field account_id", values[i])
+				return fmt.Errorf("unexpected type %T for field subject", values[i])
 			} else if value.Valid {
-				_m.AccountID = int(value.Int64)
+				_m.Subject = value.Int64
 			}
 		case usage.FieldDay:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field day", values[i])
 			} else if value.Valid {
 				_m.Day = value.String
+			}
+		case usage.FieldKey:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field key", values[i])
+			} else if value.Valid {
+				_m.Key = value.String
+			}
+		case usage.FieldEndpoint:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field endpoint", values[i])
+			} else if value.Valid {
+				_m.Endpoint = value.String
 			}
 		case usage.FieldRequests:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -108,11 +100,6 @@ func (_m *Usage) assignValues(columns []string, values []any) error {
 // This includes values selected through modifiers, order, etc.
 func (_m *Usage) Value(name string) (ent.Value, error) {
 	return _m.selectValues.Get(name)
-}
-
-// QueryAccount queries the "account" edge of the Usage entity.
-func (_m *Usage) QueryAccount() *AccountQuery {
-	return NewUsageClient(_m.config).QueryAccount(_m)
 }
 
 // Update returns a builder for updating this Usage.
@@ -138,11 +125,17 @@ func (_m *Usage) String() string {
 	var builder strings.Builder
 	builder.WriteString("Usage(")
 	builder.WriteString(fmt.Sprintf("id=%v, ", _m.ID))
-	builder.WriteString("account_id=")
-	builder.WriteString(fmt.Sprintf("%v", _m.AccountID))
+	builder.WriteString("subject=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Subject))
 	builder.WriteString(", ")
 	builder.WriteString("day=")
 	builder.WriteString(_m.Day)
+	builder.WriteString(", ")
+	builder.WriteString("key=")
+	builder.WriteString(_m.Key)
+	builder.WriteString(", ")
+	builder.WriteString("endpoint=")
+	builder.WriteString(_m.Endpoint)
 	builder.WriteString(", ")
 	builder.WriteString("requests=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Requests))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"palmares/ent/account"
 	"palmares/ent/usage"
 
 	"entgo.io/ent/dialect/sql"
@@ -22,9 +21,9 @@ type UsageCreate struct {
 	conflict []sql.ConflictOption
 }
 
-// SetAccountID sets the "account_id" field.
-func (_c *UsageCreate) SetAccountID(v int) *UsageCreate {
-	_c.mutation.SetAccountID(v)
+// SetSubject sets the "subject" field.
+func (_c *UsageCreate) SetSubject(v int64) *UsageCreate {
+	_c.mutation.SetSubject(v)
 	return _c
 }
 
@@ -34,15 +33,22 @@ func (_c *UsageCreate) SetDay(v string) *UsageCreate {
 	return _c
 }
 
+// SetKey sets the "key" field.
+func (_c *UsageCreate) SetKey(v string) *UsageCreate {
+	_c.mutation.SetKey(v)
+	return _c
+}
+
+// SetEndpoint sets the "endpoint" field.
+func (_c *UsageCreate) SetEndpoint(v string) *UsageCreate {
+	_c.mutation.SetEndpoint(v)
+	return _c
+}
+
 // SetRequests sets the "requests" field.
 func (_c *UsageCreate) SetRequests(v int) *UsageCreate {
 	_c.mutation.SetRequests(v)
 	return _c
-}
-
-// SetAccount sets the "account" edge to the Account entity.
-func (_c *UsageCreate) SetAccount(v *Account) *UsageCreate {
-	return _c.SetAccountID(v.ID)
 }
 
 // Mutation returns the UsageMutation object of the builder.
@@ -79,17 +85,20 @@ func (_c *UsageCreate) ExecX(ctx context.Context) {
 
 // check runs all checks and user-defined validators on the builder.
 func (_c *UsageCreate) check() error {
-	if _, ok := _c.mutation.AccountID(); !ok {
-		return &ValidationError{Name: "account_id", err: errors.New(`ent: missing required field "Usage.account_id"`)}
+	if _, ok := _c.mutation.Subject(); !ok {
+		return &ValidationError{Name: "subject", err: errors.New(`ent: missing required field "Usage.subject"`)}
 	}
 	if _, ok := _c.mutation.Day(); !ok {
 		return &ValidationError{Name: "day", err: errors.New(`ent: missing required field "Usage.day"`)}
 	}
+	if _, ok := _c.mutation.Key(); !ok {
+		return &ValidationError{Name: "key", err: errors.New(`ent: missing required field "Usage.key"`)}
+	}
+	if _, ok := _c.mutation.Endpoint(); !ok {
+		return &ValidationError{Name: "endpoint", err: errors.New(`ent: missing required field "Usage.endpoint"`)}
+	}
 	if _, ok := _c.mutation.Requests(); !ok {
 		return &ValidationError{Name: "requests", err: errors.New(`ent: missing required field "Usage.requests"`)}
-	}
-	if len(_c.mutation.AccountIDs()) == 0 {
-		return &ValidationError{Name: "account", err: errors.New(`ent: missing required edge "Usage.account"`)}
 	}
 	return nil
 }
@@ -118,30 +127,25 @@ func (_c *UsageCreate) createSpec() (*Usage, *sqlgraph.CreateSpec) {
 		_spec = sqlgraph.NewCreateSpec(usage.Table, sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt))
 	)
 	_spec.OnConflict = _c.conflict
+	if value, ok := _c.mutation.Subject(); ok {
+		_spec.SetField(usage.FieldSubject, field.TypeInt64, value)
+		_node.Subject = value
+	}
 	if value, ok := _c.mutation.Day(); ok {
 		_spec.SetField(usage.FieldDay, field.TypeString, value)
 		_node.Day = value
 	}
+	if value, ok := _c.mutation.Key(); ok {
+		_spec.SetField(usage.FieldKey, field.TypeString, value)
+		_node.Key = value
+	}
+	if value, ok := _c.mutation.Endpoint(); ok {
+		_spec.SetField(usage.FieldEndpoint, field.TypeString, value)
+		_node.Endpoint = value
+	}
 	if value, ok := _c.mutation.Requests(); ok {
 		_spec.SetField(usage.FieldRequests, field.TypeInt, value)
 		_node.Requests = value
-	}
-	if nodes := _c.mutation.AccountIDs(); len(nodes) > 0 {
-		edge := &sqlgraph.EdgeSpec{
-			Rel:     sqlgraph.M2O,
-			Inverse: false,
-			Table:   usage.AccountTable,
-			Columns: []string{usage.AccountColumn},
-			Bidi:    false,
-			Target: &sqlgraph.EdgeTarget{
-				IDSpec: sqlgraph.NewFieldSpec(account.FieldID, field.TypeInt),
-			},
-		}
-		for _, k := range nodes {
-			edge.Target.Nodes = append(edge.Target.Nodes, k)
-		}
-		_node.AccountID = nodes[0]
-		_spec.Edges = append(_spec.Edges, edge)
 	}
 	return _node, _spec
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"palmares/ent/account"
 	"palmares/ent/predicate"
 	"palmares/ent/usage"
 
@@ -19,11 +18,10 @@ import (
 // UsageQuery is the builder for querying Usage entities.
 type UsageQuery struct {
 	config
-	ctx         *QueryContext
-	order       []usage.OrderOption
-	inters      []Interceptor
-	predicates  []predicate.Usage
-	withAccount *AccountQuery
+	ctx        *QueryContext
+	order      []usage.OrderOption
+	inters     []Interceptor
+	predicates []predicate.Usage
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -58,28 +56,6 @@ func (_q *UsageQuery) Unique(unique bool) *UsageQuery {
 func (_q *UsageQuery) Order(o ...usage.OrderOption) *UsageQuery {
 	_q.order = append(_q.order, o...)
 	return _q
-}
-
-// QueryAccount chains the current query on the "account" edge.
-func (_q *UsageQuery) QueryAccount() *AccountQuery {
-	query := (&AccountClient{config: _q.config}).Query()
-	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
-		if err := _q.prepareQuery(ctx); err != nil {
-			return nil, err
-		}
-		selector := _q.sqlQuery(ctx)
-		if err := selector.Err(); err != nil {
-			return nil, err
-		}
-		step := sqlgraph.NewStep(
-			sqlgraph.From(usage.Table, usage.FieldID, selector),
-			sqlgraph.To(account.Table, account.FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, false, usage.AccountTable, usage.AccountColumn),
-		)
-		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
-		return fromU, nil
-	}
-	return query
 }
 
 // First returns the first Usage entity from the query.
@@ -269,27 +245,15 @@ func (_q *UsageQuery) Clone() *UsageQuery {
 		return nil
 	}
 	return &UsageQuery{
-		config:      _q.config,
-		ctx:         _q.ctx.Clone(),
-		order:       append([]usage.OrderOption{}, _q.order...),
-		inters:      append([]Interceptor{}, _q.inters...),
-		predicates:  append([]predicate.Usage{}, _q.predicates...),
-		withAccount: _q.withAccount.Clone(),
+		config:     _q.config,
+		ctx:        _q.ctx.Clone(),
+		order:      append([]usage.OrderOption{}, _q.order...),
+		inters:     append([]Interceptor{}, _q.inters...),
+		predicates: append([]predicate.Usage{}, _q.predicates...),
 		// clone intermediate query.
 		sql:  _q.sql.Clone(),
 		path: _q.path,
 	}
-}
-
-// WithAccount tells the query-builder to eager-load the nodes that are connected to
-// the "account" edge. The optional arguments are used to configure the query builder of the edge.
-func (_q *UsageQuery) WithAccount(opts ...func(*AccountQuery)) *UsageQuery {
-	query := (&AccountClient{config: _q.config}).Query()
-	for _, opt := range opts {
-		opt(query)
-	}
-	_q.withAccount = query
-	return _q
 }
 
 // GroupBy is used to group vertices by one or more fields/columns.
@@ -298,12 +262,12 @@ func (_q *UsageQuery) WithAccount(opts ...func(*AccountQuery)) *UsageQuery {
 // Example:
 //
 //	var v []struct {
-//		AccountID int `json:"account_id,omitempty"`
+//		Subject int64 `json:"subject,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
 //	client.Usage.Query().
-//		GroupBy(usage.FieldAccountID).
+//		GroupBy(usage.FieldSubject).
 //		Aggregate(ent.Count()).
 //		Scan(ctx, &v)
 func (_q *UsageQuery) GroupBy(field string, fields ...string) *UsageGroupBy {
@@ -321,11 +285,11 @@ func (_q *UsageQuery) GroupBy(field string, fields ...string) *UsageGroupBy {
 // Example:
 //
 //	var v []struct {
-//		AccountID int `json:"account_id,omitempty"`
+//		Subject int64 `json:"subject,omitempty"`
 //	}
 //
 //	client.Usage.Query().
-//		Select(usage.FieldAccountID).
+//		Select(usage.FieldSubject).
 //		Scan(ctx, &v)
 func (_q *UsageQuery) Select(fields ...string) *UsageSelect {
 	_q.ctx.Fields = append(_q.ctx.Fields, fields...)
@@ -368,11 +332,8 @@ func (_q *UsageQuery) prepareQuery(ctx context.Context) error {
 
 func (_q *UsageQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Usage, error) {
 	var (
-		nodes       = []*Usage{}
-		_spec       = _q.querySpec()
-		loadedTypes = [1]bool{
-			_q.withAccount != nil,
-		}
+		nodes = []*Usage{}
+		_spec = _q.querySpec()
 	)
 	_spec.ScanValues = func(columns []string) ([]any, error) {
 		return (*Usage).scanValues(nil, columns)
@@ -380,7 +341,6 @@ func (_q *UsageQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Usage,
 	_spec.Assign = func(columns []string, values []any) error {
 		node := &Usage{config: _q.config}
 		nodes = append(nodes, node)
-		node.Edges.loadedTypes = loadedTypes
 		return node.assignValues(columns, values)
 	}
 	for i := range hooks {
@@ -392,43 +352,7 @@ func (_q *UsageQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Usage,
 	if len(nodes) == 0 {
 		return nodes, nil
 	}
-	if query := _q.withAccount; query != nil {
-		if err := _q.loadAccount(ctx, query, nodes, nil,
-			func(n *Usage, e *Account) { n.Edges.Account = e }); err != nil {
-			return nil, err
-		}
-	}
 	return nodes, nil
-}
-
-func (_q *UsageQuery) loadAccount(ctx context.Context, query *AccountQuery, nodes []*Usage, init func(*Usage), assign func(*Usage, *Account)) error {
-	ids := make([]int, 0, len(nodes))
-	nodeids := make(map[int][]*Usage)
-	for i := range nodes {
-		fk := nodes[i].AccountID
-		if _, ok := nodeids[fk]; !ok {
-			ids = append(ids, fk)
-		}
-		nodeids[fk] = append(nodeids[fk], nodes[i])
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	query.Where(account.IDIn(ids...))
-	neighbors, err := query.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range neighbors {
-		nodes, ok := nodeids[n.ID]
-		if !ok {
-			return fmt.Errorf(`unexpected foreign-key "account_id" returned %v`, n.ID)
-		}
-		for i := range nodes {
-			assign(nodes[i], n)
-		}
-	}
-	return nil
 }
 
 func (_q *UsageQuery) sqlCount(ctx context.Context) (int, error) {
@@ -455,9 +379,6 @@ func (_q *UsageQuery) querySpec() *sqlgraph.QuerySpec {
 			if fields[i] != usage.FieldID {
 				_spec.Node.Columns = append(_spec.Node.Columns, fields[i])
 			}
-		}
-		if _q.withAccount != nil {
-			_spec.Node.AddColumnOnce(usage.FieldAccountID)
 		}
 	}
 	if ps := _q.predicates; len(ps) > 0 {

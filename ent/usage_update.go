@@ -80,18 +80,7 @@ func (_u *UsageUpdate) ExecX(ctx context.Context) {
 	}
 }
 
-// check runs all checks and user-defined validators on the builder.
-func (_u *UsageUpdate) check() error {
-	if _u.mutation.AccountCleared() && len(_u.mutation.AccountIDs()) > 0 {
-		return errors.New(`ent: clearing a required unique edge "Usage.account"`)
-	}
-	return nil
-}
-
 func (_u *UsageUpdate) sqlSave(ctx context.Context) (_node int, err error) {
-	if err := _u.check(); err != nil {
-		return _node, err
-	}
 	_spec := sqlgraph.NewUpdateSpec(usage.Table, usage.Columns, sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt))
 	if ps := _u.mutation.predicates; len(ps) > 0 {
 		_spec.Predicate = func(selector *sql.Selector) {
@@ -192,18 +181,7 @@ func (_u *UsageUpdateOne) ExecX(ctx context.Context) {
 	}
 }
 
-// check runs all checks and user-defined validators on the builder.
-func (_u *UsageUpdateOne) check() error {
-	if _u.mutation.AccountCleared() && len(_u.mutation.AccountIDs()) > 0 {
-		return errors.New(`ent: clearing a required unique edge "Usage.account"`)
-	}
-	return nil
-}
-
 func (_u *UsageUpdateOne) sqlSave(ctx context.Context) (_node *Usage, err error) {
-	if err := _u.check(); err != nil {
-		return _node, err
-	}
 	_spec := sqlgraph.NewUpdateSpec(usage.Table, usage.Columns, sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt))
 	id, ok := _u.mutation.ID()
 	if !ok {

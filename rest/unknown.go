@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/core/params"
 	"palmares/internal/core/text"
@@ -23,7 +24,6 @@ const (
 	maxUnknown   = 5  // names in a header
 	maxHintName  = 64 // characters of a name in a header
 	categoryName = "category"
-	tokenName    = "token"
 )
 
 // unknownParameters returns the header for the parameters of a query string that the
@@ -31,7 +31,7 @@ const (
 func (e *endpoint) unknownParameters(rawQuery string) []string {
 	accepted, suggested := e.inQuery, []string(nil)
 	if e.bulk { // it identifies the caller, and is no part of the question
-		accepted = append(slices.Clip(accepted), params.Param{Name: tokenName})
+		accepted = append(slices.Clip(accepted), params.Param{Name: auth.TokenParameter})
 	}
 	for _, p := range e.documented() {
 		if !p.InPath {

@@ -27,6 +27,8 @@ const (
 	FieldLanguage = "language"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
+	// FieldSubject holds the string denoting the subject field in the database.
+	FieldSubject = "subject"
 	// FieldCarriedDay holds the string denoting the carried_day field in the database.
 	FieldCarriedDay = "carried_day"
 	// FieldCarriedRequests holds the string denoting the carried_requests field in the database.
@@ -71,6 +73,7 @@ var Columns = []string{
 	FieldHandle,
 	FieldLanguage,
 	FieldCreatedAt,
+	FieldSubject,
 	FieldCarriedDay,
 	FieldCarriedRequests,
 }
@@ -181,6 +184,11 @@ func ByLanguage(opts ...sql.OrderTermOption) OrderOption {
 // ByCreatedAt orders the results by the created_at field.
 func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
+}
+
+// BySubject orders the results by the subject field.
+func BySubject(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSubject, opts...).ToFunc()
 }
 
 // ByCarriedDay orders the results by the carried_day field.

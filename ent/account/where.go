@@ -75,6 +75,11 @@ func CreatedAt(v time.Time) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldCreatedAt, v))
 }
 
+// Subject applies equality check predicate on the "subject" field. It's identical to SubjectEQ.
+func Subject(v int64) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldSubject, v))
+}
+
 // CarriedDay applies equality check predicate on the "carried_day" field. It's identical to CarriedDayEQ.
 func CarriedDay(v string) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldCarriedDay, v))
@@ -313,6 +318,56 @@ func CreatedAtLT(v time.Time) predicate.Account {
 // CreatedAtLTE applies the LTE predicate on the "created_at" field.
 func CreatedAtLTE(v time.Time) predicate.Account {
 	return predicate.Account(sql.FieldLTE(FieldCreatedAt, v))
+}
+
+// SubjectEQ applies the EQ predicate on the "subject" field.
+func SubjectEQ(v int64) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldSubject, v))
+}
+
+// SubjectNEQ applies the NEQ predicate on the "subject" field.
+func SubjectNEQ(v int64) predicate.Account {
+	return predicate.Account(sql.FieldNEQ(FieldSubject, v))
+}
+
+// SubjectIn applies the In predicate on the "subject" field.
+func SubjectIn(vs ...int64) predicate.Account {
+	return predicate.Account(sql.FieldIn(FieldSubject, vs...))
+}
+
+// SubjectNotIn applies the NotIn predicate on the "subject" field.
+func SubjectNotIn(vs ...int64) predicate.Account {
+	return predicate.Account(sql.FieldNotIn(FieldSubject, vs...))
+}
+
+// SubjectGT applies the GT predicate on the "subject" field.
+func SubjectGT(v int64) predicate.Account {
+	return predicate.Account(sql.FieldGT(FieldSubject, v))
+}
+
+// SubjectGTE applies the GTE predicate on the "subject" field.
+func SubjectGTE(v int64) predicate.Account {
+	return predicate.Account(sql.FieldGTE(FieldSubject, v))
+}
+
+// SubjectLT applies the LT predicate on the "subject" field.
+func SubjectLT(v int64) predicate.Account {
+	return predicate.Account(sql.FieldLT(FieldSubject, v))
+}
+
+// SubjectLTE applies the LTE predicate on the "subject" field.
+func SubjectLTE(v int64) predicate.Account {
+	return predicate.Account(sql.FieldLTE(FieldSubject, v))
+}
+
+// SubjectIsNil applies the IsNil predicate on the "subject" field.
+func SubjectIsNil() predicate.Account {
+	return predicate.Account(sql.FieldIsNull(FieldSubject))
+}
+
+// SubjectNotNil applies the NotNil predicate on the "subject" field.
+func SubjectNotNil() predicate.Account {
+	return predicate.Account(sql.FieldNotNull(FieldSubject))
 }
 
 // CarriedDayEQ applies the EQ predicate on the "carried_day" field.

@@ -164,18 +164,6 @@ func (f FormerHandleFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FormerHandleMutation", m)
 }
 
-// The FormerUsageFunc type is an adapter to allow the use of ordinary
-// function as FormerUsage mutator.
-type FormerUsageFunc func(context.Context, *ent.FormerUsageMutation) (ent.Value, error)
-
-// Mutate calls f(ctx, m).
-func (f FormerUsageFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-	if mv, ok := m.(*ent.FormerUsageMutation); ok {
-		return f(ctx, mv)
-	}
-	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FormerUsageMutation", m)
-}
-
 // The JournalEntryFunc type is an adapter to allow the use of ordinary
 // function as JournalEntry mutator.
 type JournalEntryFunc func(context.Context, *ent.JournalEntryMutation) (ent.Value, error)
@@ -186,18 +174,6 @@ func (f JournalEntryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.JournalEntryMutation", m)
-}
-
-// The KeyUsageFunc type is an adapter to allow the use of ordinary
-// function as KeyUsage mutator.
-type KeyUsageFunc func(context.Context, *ent.KeyUsageMutation) (ent.Value, error)
-
-// Mutate calls f(ctx, m).
-func (f KeyUsageFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-	if mv, ok := m.(*ent.KeyUsageMutation); ok {
-		return f(ctx, mv)
-	}
-	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.KeyUsageMutation", m)
 }
 
 // The MinuteFunc type is an adapter to allow the use of ordinary

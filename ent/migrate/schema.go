@@ -49,6 +49,7 @@ var (
 		{Name: "handle", Type: field.TypeString, Unique: true, Nullable: true},
 		{Name: "language", Type: field.TypeEnum, Enums: []string{"en", "fr"}, Default: "en"},
 		{Name: "created_at", Type: field.TypeTime},
+		{Name: "subject", Type: field.TypeInt64, Unique: true, Nullable: true},
 		{Name: "carried_day", Type: field.TypeString, Nullable: true},
 		{Name: "carried_requests", Type: field.TypeInt, Default: 0},
 	}
@@ -439,32 +440,6 @@ var (
 		Columns:    FormerHandlesColumns,
 		PrimaryKey: []*schema.Column{FormerHandlesColumns[0]},
 	}
-	// FormerUsagesColumns holds the columns for the "former_usages" table.
-	FormerUsagesColumns = []*schema.Column{
-		{Name: "id", Type: field.TypeInt, Increment: true},
-		{Name: "email_hash", Type: field.TypeString},
-		{Name: "day", Type: field.TypeString},
-		{Name: "account_id", Type: field.TypeInt},
-		{Name: "requests", Type: field.TypeInt},
-	}
-	// FormerUsagesTable holds the schema information for the "former_usages" table.
-	FormerUsagesTable = &schema.Table{
-		Name:       "former_usages",
-		Columns:    FormerUsagesColumns,
-		PrimaryKey: []*schema.Column{FormerUsagesColumns[0]},
-		Indexes: []*schema.Index{
-			{
-				Name:    "formerusage_day_email_hash",
-				Unique:  false,
-				Columns: []*schema.Column{FormerUsagesColumns[2], FormerUsagesColumns[1]},
-			},
-			{
-				Name:    "formerusage_account_id_day_email_hash",
-				Unique:  true,
-				Columns: []*schema.Column{FormerUsagesColumns[3], FormerUsagesColumns[2], FormerUsagesColumns[1]},
-			},
-		},
-	}
 	// JournalEntriesColumns holds the columns for the "journal_entries" table.
 	JournalEntriesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
@@ -500,33 +475,6 @@ var (
 				Name:    "journal_by_slug",
 				Unique:  false,
 				Columns: []*schema.Column{JournalEntriesColumns[2]},
-			},
-		},
-	}
-	// KeyUsagesColumns holds the columns for the "key_usages" table.
-	KeyUsagesColumns = []*schema.Column{
-		{Name: "id", Type: field.TypeInt, Increment: true},
-		{Name: "account_id", Type: field.TypeInt},
-		{Name: "day", Type: field.TypeString},
-		{Name: "key", Type: field.TypeString},
-		{Name: "endpoint", Type: field.TypeString},
-		{Name: "requests", Type: field.TypeInt},
-	}
-	// KeyUsagesTable holds the schema information for the "key_usages" table.
-	KeyUsagesTable = &schema.Table{
-		Name:       "key_usages",
-		Columns:    KeyUsagesColumns,
-		PrimaryKey: []*schema.Column{KeyUsagesColumns[0]},
-		Indexes: []*schema.Index{
-			{
-				Name:    "keyusage_account_id_day_key_endpoint",
-				Unique:  true,
-				Columns: []*schema.Column{KeyUsagesColumns[1], KeyUsagesColumns[2], KeyUsagesColumns[3], KeyUsagesColumns[4]},
-			},
-			{
-				Name:    "keyusage_day",
-				Unique:  false,
-				Columns: []*schema.Column{KeyUsagesColumns[2]},
 			},
 		},
 	}
@@ -820,28 +768,27 @@ var (
 	// UsagesColumns holds the columns for the "usages" table.
 	UsagesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "subject", Type: field.TypeInt64},
 		{Name: "day", Type: field.TypeString},
+		{Name: "key", Type: field.TypeString},
+		{Name: "endpoint", Type: field.TypeString},
 		{Name: "requests", Type: field.TypeInt},
-		{Name: "account_id", Type: field.TypeInt},
 	}
 	// UsagesTable holds the schema information for the "usages" table.
 	UsagesTable = &schema.Table{
 		Name:       "usages",
 		Columns:    UsagesColumns,
 		PrimaryKey: []*schema.Column{UsagesColumns[0]},
-		ForeignKeys: []*schema.ForeignKey{
-			{
-				Symbol:     "usages_accounts_usage",
-				Columns:    []*schema.Column{UsagesColumns[3]},
-				RefColumns: []*schema.Column{AccountsColumns[0]},
-				OnDelete:   schema.NoAction,
-			},
-		},
 		Indexes: []*schema.Index{
 			{
-				Name:    "usage_account_id_day",
+				Name:    "usage_subject_day_key_endpoint",
 				Unique:  true,
-				Columns: []*schema.Column{UsagesColumns[3], UsagesColumns[1]},
+				Columns: []*schema.Column{UsagesColumns[1], UsagesColumns[2], UsagesColumns[3], UsagesColumns[4]},
+			},
+			{
+				Name:    "usage_day",
+				Unique:  false,
+				Columns: []*schema.Column{UsagesColumns[2]},
 			},
 		},
 	}
@@ -860,9 +807,7 @@ var (
 		DownloadTokensTable,
 		EndpointsTable,
 		FormerHandlesTable,
-		FormerUsagesTable,
 		JournalEntriesTable,
-		KeyUsagesTable,
 		MinutesTable,
 		NoticesTable,
 		PriceChangesTable,
@@ -899,5 +844,4 @@ func init() {
 	ToolsTable.Annotation.Checks = map[string]string{
 		"tools_active_or_retired": "((retired_at IS NULL) = (domain IS NOT NULL))",
 	}
-	UsagesTable.ForeignKeys[0].RefTable = AccountsTable
 }

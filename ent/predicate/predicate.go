@@ -45,14 +45,8 @@ type Endpoint func(*sql.Selector)
 // FormerHandle is the predicate function for formerhandle builders.
 type FormerHandle func(*sql.Selector)
 
-// FormerUsage is the predicate function for formerusage builders.
-type FormerUsage func(*sql.Selector)
-
 // JournalEntry is the predicate function for journalentry builders.
 type JournalEntry func(*sql.Selector)
-
-// KeyUsage is the predicate function for keyusage builders.
-type KeyUsage func(*sql.Selector)
 
 // Minute is the predicate function for minute builders.
 type Minute func(*sql.Selector)

@@ -24,10 +24,12 @@ func (Account) Fields() []ent.Field {
 			Comment("The first part of the URLs of the account's saved queries, chosen once; null until then."),
 		field.Enum("language").Values("en", "fr").Default("en").Comment("Language of emails."),
 		field.Time("created_at").Default(time.Now).Immutable(),
+		field.Int64("subject").Optional().Nillable().Unique().Immutable().
+			Comment("What its requests are counted under, a keyed hash of the address that signed up; null if that was before version 0.3, see auth.Subject."),
 		field.String("carried_day").Optional().Immutable().
-			Comment("The UTC day, YYYY-MM-DD, on which carried_requests reduces the quota."),
+			Comment("Unused, but servers of version 0.2 read it."),
 		field.Int("carried_requests").Default(0).Immutable().
-			Comment("Requests made earlier that day by a deleted account with the same email address."),
+			Comment("Unused, but servers of version 0.2 read it."),
 	}
 }
 

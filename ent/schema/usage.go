@@ -2,71 +2,27 @@ package schema
 
 import (
 	"entgo.io/ent"
-	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 )
 
-// Usage is the number of requests that an account made on a day.
+// Usage is the number of requests that a key of an account sent to an endpoint of the
+// API on a day. It has no edge to its account, so that it outlives it until midnight:
+// signing up again with the same email address does not reset the quota.
 type Usage struct{ ent.Schema }
 
 func (Usage) Fields() []ent.Field {
 	return []ent.Field{
-		field.Int("account_id").Immutable(),
+		field.Int64("subject").Immutable().Comment("The account's, see auth.Subject."),
 		field.String("day").Immutable().Comment("In UTC, YYYY-MM-DD."),
+		field.String("key").Immutable().Comment("The public part of the key; empty for signed-in browsers, and \"token\" for tokens of saved queries."),
+		field.String("endpoint").Immutable().Comment("The path template, such as /api/v1/tools/{slug}; empty for what is no longer told apart, also by key."),
 		field.Int("requests"),
 	}
-}
-
-func (Usage) Edges() []ent.Edge {
-	return []ent.Edge{edge.To("account", Account.Type).Field("account_id").Unique().Required().Immutable().
-		StorageKey(edge.Symbol("usages_accounts_usage"))}
 }
 
 func (Usage) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("account_id", "day").Unique()}
-}
-
-// KeyUsage is the number of requests that a key sent to an endpoint of the API on
-// a day. It has no edge to its account: servers write many rows in one statement,
-// which must not fail if an account is deleted.
-type KeyUsage struct{ ent.Schema }
-
-func (KeyUsage) Fields() []ent.Field {
-	return []ent.Field{
-		field.Int("account_id").Immutable(),
-		field.String("day").Immutable().Comment("In UTC, YYYY-MM-DD."),
-		field.String("key").Immutable().Comment("The public part of the key; empty for signed-in browsers, and \"token\" for tokens of saved queries."),
-		field.String("endpoint").Immutable().Comment("The path template, such as /api/v1/tools/{slug}."),
-		field.Int("requests"),
-	}
-}
-
-func (KeyUsage) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("account_id", "day", "key", "endpoint").Unique(), index.Fields("day")}
-}
-
-// FormerUsage is the number of requests that an account had made on a day when it was
-// deleted or first changed its email address. It is retained until midnight UTC, so
-// that signing up again with the same address does not reset the quota.
-type FormerUsage struct{ ent.Schema }
-
-func (FormerUsage) Fields() []ent.Field {
-	return []ent.Field{
-		field.String("email_hash").NotEmpty().Immutable().
-			Comment("Keyed hash of the email address: the address itself is deleted with the account."),
-		field.String("day").Immutable().Comment("In UTC, YYYY-MM-DD."),
-		field.Int("account_id").Immutable().
-			Comment("The deleted account, for counts that servers write after its deletion."),
-		field.Int("requests"),
-	}
-}
-
-func (FormerUsage) Indexes() []ent.Index {
-	return []ent.Index{
-		index.Fields("day", "email_hash"),
-		index.Fields("account_id", "day", "email_hash").Unique(),
-	}
+	return []ent.Index{index.Fields("subject", "day", "key", "endpoint").Unique(), index.Fields("day")}
 }
 
 // CountBatch holds the number of requests from each IP address that one server

@@ -4,7 +4,6 @@ package usage
 
 import (
 	"entgo.io/ent/dialect/sql"
-	"entgo.io/ent/dialect/sql/sqlgraph"
 )
 
 const (
@@ -12,30 +11,27 @@ const (
 	Label = "usage"
 	// FieldID holds the string denoting the id field in the database.
 	FieldID = "id"
-	// FieldAccountID holds the string denoting the account_id field in the database.
-	FieldAccountID = "account_id"
+	// FieldSubject holds the string denoting the subject field in the database.
+	FieldSubject = "subject"
 	// FieldDay holds the string denoting the day field in the database.
 	FieldDay = "day"
+	// FieldKey holds the string denoting the key field in the database.
+	FieldKey = "key"
+	// FieldEndpoint holds the string denoting the endpoint field in the database.
+	FieldEndpoint = "endpoint"
 	// FieldRequests holds the string denoting the requests field in the database.
 	FieldRequests = "requests"
-	// EdgeAccount holds the string denoting the account edge name in mutations.
-	EdgeAccount = "account"
 	// Table holds the table name of the usage in the database.
 	Table = "usages"
-	// AccountTable is the table that holds the account relation/edge.
-	AccountTable = "usages"
-	// AccountInverseTable is the table name for the Account entity.
-	// It exists in this package in order to avoid circular dependency with the "account" package.
-	AccountInverseTable = "accounts"
-	// AccountColumn is the table column denoting the account relation/edge.
-	AccountColumn = "account_id"
 )
 
 // Columns holds all SQL columns for usage fields.
 var Columns = []string{
 	FieldID,
-	FieldAccountID,
+	FieldSubject,
 	FieldDay,
+	FieldKey,
+	FieldEndpoint,
 	FieldRequests,
 }
 
@@ -57,9 +53,9 @@ func ByID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldID, opts...).ToFunc()
 }
 
-// ByAccountID orders the results by the account_id field.
-func ByAccountID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldAccountID, opts...).ToFunc()
+// BySubject orders the results by the subject field.
+func BySubject(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSubject, opts...).ToFunc()
 }
 
 // ByDay orders the results by the day field.
@@ -67,21 +63,17 @@ func ByDay(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDay, opts...).ToFunc()
 }
 
+// ByKey orders the results by the key field.
+func ByKey(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldKey, opts...).ToFunc()
+}
+
+// ByEndpoint orders the results by the endpoint field.
+func ByEndpoint(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldEndpoint, opts...).ToFunc()
+}
+
 // ByRequests orders the results by the requests field.
 func ByRequests(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRequests, opts...).ToFunc()
-}
-
-// ByAccountField orders the results by account field.
-func ByAccountField(field string, opts ...sql.OrderTermOption) OrderOption {
-	return func(s *sql.Selector) {
-		sqlgraph.OrderByNeighborTerms(s, newAccountStep(), sql.OrderByField(field, opts...))
-	}
-}
-func newAccountStep() *sqlgraph.Step {
-	return sqlgraph.NewStep(
-		sqlgraph.From(Table, FieldID),
-		sqlgraph.To(AccountInverseTable, FieldID),
-		sqlgraph.Edge(sqlgraph.M2O, false, AccountTable, AccountColumn),
-	)
 }

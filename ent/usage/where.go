@@ -6,7 +6,6 @@ import (
 	"palmares/ent/predicate"
 
 	"entgo.io/ent/dialect/sql"
-	"entgo.io/ent/dialect/sql/sqlgraph"
 )
 
 // ID filters vertices based on their ID field.
@@ -54,9 +53,9 @@ func IDLTE(id int) predicate.Usage {
 	return predicate.Usage(sql.FieldLTE(FieldID, id))
 }
 
-// AccountID applies equality check predicate on the "account_id" field. It's identical to AccountIDEQ.
-func AccountID(v int) predicate.Usage {
-	return predicate.Usage(sql.FieldEQ(FieldAccountID, v))
+// Subject applies equality check predicate on the "subject" field. It's identical to SubjectEQ.
+func Subject(v int64) predicate.Usage {
+	return predicate.Usage(sql.FieldEQ(FieldSubject, v))
 }
 
 // Day applies equality check predicate on the "day" field. It's identical to DayEQ.
@@ -64,29 +63,59 @@ func Day(v string) predicate.Usage {
 	return predicate.Usage(sql.FieldEQ(FieldDay, v))
 }
 
+// Key applies equality check predicate on the "key" field. It's identical to KeyEQ.
+func Key(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldEQ(FieldKey, v))
+}
+
+// Endpoint applies equality check predicate on the "endpoint" field. It's identical to EndpointEQ.
+func Endpoint(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldEQ(FieldEndpoint, v))
+}
+
 // Requests applies equality check predicate on the "requests" field. It's identical to RequestsEQ.
 func Requests(v int) predicate.Usage {
 	return predicate.Usage(sql.FieldEQ(FieldRequests, v))
 }
 
-// AccountIDEQ applies the EQ predicate on the "account_id" field.
-func AccountIDEQ(v int) predicate.Usage {
-	return predicate.Usage(sql.FieldEQ(FieldAccountID, v))
+// SubjectEQ applies the EQ predicate on the "subject" field.
+func SubjectEQ(v int64) predicate.Usage {
+	return predicate.Usage(sql.FieldEQ(FieldSubject, v))
 }
 
-// AccountIDNEQ applies the NEQ predicate on the "account_id" field.
-func AccountIDNEQ(v int) predicate.Usage {
-	return predicate.Usage(sql.FieldNEQ(FieldAccountID, v))
+// SubjectNEQ applies the NEQ predicate on the "subject" field.
+func SubjectNEQ(v int64) predicate.Usage {
+	return predicate.Usage(sql.FieldNEQ(FieldSubject, v))
 }
 
-// AccountIDIn applies the In predicate on the "account_id" field.
-func AccountIDIn(vs ...int) predicate.Usage {
-	return predicate.Usage(sql.FieldIn(FieldAccountID, vs...))
+// SubjectIn applies the In predicate on the "subject" field.
+func SubjectIn(vs ...int64) predicate.Usage {
+	return predicate.Usage(sql.FieldIn(FieldSubject, vs...))
 }
 
-// AccountIDNotIn applies the NotIn predicate on the "account_id" field.
-func AccountIDNotIn(vs ...int) predicate.Usage {
-	return predicate.Usage(sql.FieldNotIn(FieldAccountID, vs...))
+// SubjectNotIn applies the NotIn predicate on the "subject" field.
+func SubjectNotIn(vs ...int64) predicate.Usage {
+	return predicate.Usage(sql.FieldNotIn(FieldSubject, vs...))
+}
+
+// SubjectGT applies the GT predicate on the "subject" field.
+func SubjectGT(v int64) predicate.Usage {
+	return predicate.Usage(sql.FieldGT(FieldSubject, v))
+}
+
+// SubjectGTE applies the GTE predicate on the "subject" field.
+func SubjectGTE(v int64) predicate.Usage {
+	return predicate.Usage(sql.FieldGTE(FieldSubject, v))
+}
+
+// SubjectLT applies the LT predicate on the "subject" field.
+func SubjectLT(v int64) predicate.Usage {
+	return predicate.Usage(sql.FieldLT(FieldSubject, v))
+}
+
+// SubjectLTE applies the LTE predicate on the "subject" field.
+func SubjectLTE(v int64) predicate.Usage {
+	return predicate.Usage(sql.FieldLTE(FieldSubject, v))
 }
 
 // DayEQ applies the EQ predicate on the "day" field.
@@ -154,6 +183,136 @@ func DayContainsFold(v string) predicate.Usage {
 	return predicate.Usage(sql.FieldContainsFold(FieldDay, v))
 }
 
+// KeyEQ applies the EQ predicate on the "key" field.
+func KeyEQ(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldEQ(FieldKey, v))
+}
+
+// KeyNEQ applies the NEQ predicate on the "key" field.
+func KeyNEQ(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldNEQ(FieldKey, v))
+}
+
+// KeyIn applies the In predicate on the "key" field.
+func KeyIn(vs ...string) predicate.Usage {
+	return predicate.Usage(sql.FieldIn(FieldKey, vs...))
+}
+
+// KeyNotIn applies the NotIn predicate on the "key" field.
+func KeyNotIn(vs ...string) predicate.Usage {
+	return predicate.Usage(sql.FieldNotIn(FieldKey, vs...))
+}
+
+// KeyGT applies the GT predicate on the "key" field.
+func KeyGT(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldGT(FieldKey, v))
+}
+
+// KeyGTE applies the GTE predicate on the "key" field.
+func KeyGTE(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldGTE(FieldKey, v))
+}
+
+// KeyLT applies the LT predicate on the "key" field.
+func KeyLT(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldLT(FieldKey, v))
+}
+
+// KeyLTE applies the LTE predicate on the "key" field.
+func KeyLTE(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldLTE(FieldKey, v))
+}
+
+// KeyContains applies the Contains predicate on the "key" field.
+func KeyContains(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldContains(FieldKey, v))
+}
+
+// KeyHasPrefix applies the HasPrefix predicate on the "key" field.
+func KeyHasPrefix(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldHasPrefix(FieldKey, v))
+}
+
+// KeyHasSuffix applies the HasSuffix predicate on the "key" field.
+func KeyHasSuffix(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldHasSuffix(FieldKey, v))
+}
+
+// KeyEqualFold applies the EqualFold predicate on the "key" field.
+func KeyEqualFold(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldEqualFold(FieldKey, v))
+}
+
+// KeyContainsFold applies the ContainsFold predicate on the "key" field.
+func KeyContainsFold(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldContainsFold(FieldKey, v))
+}
+
+// EndpointEQ applies the EQ predicate on the "endpoint" field.
+func EndpointEQ(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldEQ(FieldEndpoint, v))
+}
+
+// EndpointNEQ applies the NEQ predicate on the "endpoint" field.
+func EndpointNEQ(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldNEQ(FieldEndpoint, v))
+}
+
+// EndpointIn applies the In predicate on the "endpoint" field.
+func EndpointIn(vs ...string) predicate.Usage {
+	return predicate.Usage(sql.FieldIn(FieldEndpoint, vs...))
+}
+
+// EndpointNotIn applies the NotIn predicate on the "endpoint" field.
+func EndpointNotIn(vs ...string) predicate.Usage {
+	return predicate.Usage(sql.FieldNotIn(FieldEndpoint, vs...))
+}
+
+// EndpointGT applies the GT predicate on the "endpoint" field.
+func EndpointGT(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldGT(FieldEndpoint, v))
+}
+
+// EndpointGTE applies the GTE predicate on the "endpoint" field.
+func EndpointGTE(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldGTE(FieldEndpoint, v))
+}
+
+// EndpointLT applies the LT predicate on the "endpoint" field.
+func EndpointLT(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldLT(FieldEndpoint, v))
+}
+
+// EndpointLTE applies the LTE predicate on the "endpoint" field.
+func EndpointLTE(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldLTE(FieldEndpoint, v))
+}
+
+// EndpointContains applies the Contains predicate on the "endpoint" field.
+func EndpointContains(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldContains(FieldEndpoint, v))
+}
+
+// EndpointHasPrefix applies the HasPrefix predicate on the "endpoint" field.
+func EndpointHasPrefix(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldHasPrefix(FieldEndpoint, v))
+}
+
+// EndpointHasSuffix applies the HasSuffix predicate on the "endpoint" field.
+func EndpointHasSuffix(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldHasSuffix(FieldEndpoint, v))
+}
+
+// EndpointEqualFold applies the EqualFold predicate on the "endpoint" field.
+func EndpointEqualFold(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldEqualFold(FieldEndpoint, v))
+}
+
+// EndpointContainsFold applies the ContainsFold predicate on the "endpoint" field.
+func EndpointContainsFold(v string) predicate.Usage {
+	return predicate.Usage(sql.FieldContainsFold(FieldEndpoint, v))
+}
+
 // RequestsEQ applies the EQ predicate on the "requests" field.
 func RequestsEQ(v int) predicate.Usage {
 	return predicate.Usage(sql.FieldEQ(FieldRequests, v))
@@ -192,29 +351,6 @@ func RequestsLT(v int) predicate.Usage {
 // RequestsLTE applies the LTE predicate on the "requests" field.
 func RequestsLTE(v int) predicate.Usage {
 	return predicate.Usage(sql.FieldLTE(FieldRequests, v))
-}
-
-// HasAccount applies the HasEdge predicate on the "account" edge.
-func HasAccount() predicate.Usage {
-	return predicate.Usage(func(s *sql.Selector) {
-		step := sqlgraph.NewStep(
-			sqlgraph.From(Table, FieldID),
-			sqlgraph.Edge(sqlgraph.M2O, false, AccountTable, AccountColumn),
-		)
-		sqlgraph.HasNeighbors(s, step)
-	})
-}
-
-// HasAccountWith applies the HasEdge predicate on the "account" edge with a given conditions (other predicates).
-func HasAccountWith(preds ...predicate.Account) predicate.Usage {
-	return predicate.Usage(func(s *sql.Selector) {
-		step := newAccountStep()
-		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
-			for _, p := range preds {
-				p(s)
-			}
-		})
-	})
 }
 
 // And groups predicates with the AND operator between them.

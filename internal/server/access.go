@@ -13,20 +13,22 @@ import (
 	"palmares/internal/account/oauth"
 	"palmares/internal/core/client"
 	"palmares/internal/core/clock"
+	"palmares/internal/core/ledger"
 	"palmares/internal/core/limiter"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/transport/files"
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/mcp"
+	"palmares/internal/transport/saved"
+	"palmares/rest"
 )
 
 // access identifies callers and enforces their quotas.
 type access struct {
 	keyring   *auth.Keyring
 	challenge func(*http.Request) string // nil if applications cannot connect
-	ledger    *quota.Ledger
-	calls     *quota.Breakdown
+	ledger    *ledger.Ledger
 	redis     *quota.Redis // nil if this server counts locally
 	quota     *quota.Gate
 	// messages are those of MCP that the quota does not count. Hosted agents share
@@ -40,13 +42,17 @@ type access struct {
 type proxies []netip.Prefix
 
 func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes, t telemetry) (*access, error) {
-	rules := auth.Rules{AllowBasic: func(r *http.Request) bool { return routeOf(r).basic }}
+	rules := auth.Rules{
+		AllowBasic: func(r *http.Request) bool { return routeOf(r).basic },
+		SavedQuery: saved.Addressed,
+		IsDownload: func(r *http.Request) bool { return rest.IsDownload(r) || files.RequiresKey(r.URL.Path) },
+	}
 	if cfg.OAuthDisabled() == "" {
 		rules.Accepts, rules.Challenge = cfg.resources().Accepts, cfg.resources().Challenge
 	}
 	counter := quota.NewCounter()
-	ledger := quota.NewLedger(db, counter, cfg.RedisURL == "", auth.AddFormerUsage, cfg.Log)
-	if err := ledger.Load(ctx, quota.DayOf(cfg.Now())); err != nil {
+	stored := ledger.New(db, counter, cfg.RedisURL == "", cfg.Log)
+	if err := stored.Load(ctx, quota.DayOf(cfg.Now())); err != nil {
 		return nil, fmt.Errorf("load today's request counts: %w", err)
 	}
 	var counts quota.Store = counter
@@ -58,10 +64,10 @@ func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes,
 		}
 		counts = t.watchQuota(redis)
 	}
-	callers, calls := proxies(cfg.Proxies), quota.NewBreakdown(db, cfg.Log)
+	callers := proxies(cfg.Proxies)
 	return &access{
-		keyring: auth.NewKeyring(db, cfg.Log, rules), challenge: rules.Challenge, ledger: ledger, calls: calls, redis: redis,
-		quota:    &quota.Gate{Store: counts, Caller: callers.caller, Now: cfg.Now, Once: files.Counted, Record: record(calls, routes)},
+		keyring: auth.NewKeyring(db, cfg.Log, rules), challenge: rules.Challenge, ledger: stored, redis: redis,
+		quota:    &quota.Gate{Store: counts, Caller: callers.caller, Now: cfg.Now, Once: files.Counted, Record: record(stored, routes)},
 		messages: &limiter.Rate[quota.Subject]{Limit: 1_000, Now: cfg.Now},
 		proxies:  callers, log: cfg.Log,
 	}, nil
@@ -77,10 +83,7 @@ func (c Config) resources() oauth.Resources {
 func (p proxies) caller(r *http.Request) quota.Caller {
 	caller := auth.CallerFrom(r.Context())
 	terms := caller.Plan.Terms()
-	counted := quota.Caller{
-		Subject: quota.Account(caller.Account), Limit: terms.DailyQuota, Tier: terms.Tier,
-		Carried: caller.Carried, CarriedDay: caller.CarriedDay,
-	}
+	counted := quota.Caller{Subject: caller.Subject, Limit: terms.DailyQuota, Tier: terms.Tier}
 	if caller.Key == "" {
 		counted.Subject = quota.Address(client.Address(r, p))
 	}
@@ -93,7 +96,7 @@ func (a *access) allowMessage(r *http.Request) bool {
 }
 
 // record returns a function that counts the requests of accounts by key and endpoint.
-func record(calls *quota.Breakdown, routes *routes) func(*http.Request, quota.Day, int) {
+func record(counts *ledger.Ledger, routes *routes) func(*http.Request, quota.Day, int) {
 	return func(r *http.Request, day quota.Day, n int) {
 		caller := auth.CallerFrom(r.Context())
 		if caller.Account == 0 {
@@ -106,7 +109,7 @@ func record(calls *quota.Breakdown, routes *routes) func(*http.Request, quota.Da
 			caller.Key = caller.Application // its tokens change every hour
 		}
 		// The account pages pass requests for downloads on, with another path.
-		calls.Add(quota.Call{Day: day, Account: caller.Account, Key: caller.Key, Endpoint: routes.match(r).label}, n)
+		counts.Add(ledger.Call{Day: day, Subject: caller.Subject, Key: caller.Key, Endpoint: routes.match(r).label}, n)
 	}
 }
 
@@ -126,7 +129,6 @@ const keyUseInterval = 5 * time.Second
 func (a *access) run(ctx context.Context) {
 	var counts sync.WaitGroup
 	counts.Go(func() { a.ledger.Run(ctx) })
-	counts.Go(func() { a.calls.Run(ctx) })
 	saveKeyUses := func() {
 		if err := a.keyring.SaveLastUsed(context.WithoutCancel(ctx)); err != nil {
 			a.log.Warn("saving key uses failed", "cause", err)

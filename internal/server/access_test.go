@@ -258,13 +258,12 @@ func TestCallsByEndpoint(t *testing.T) {
 			append(authorized, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")...)
 		stop()
 		check.OK(t, <-stopped) // it has saved all counts
-		got, total := map[string]int{}, 0
-		for _, row := range s.Store.Read.KeyUsage.Query().AllX(t.Context()) {
+		got := map[string]int{}
+		for _, row := range s.Store.Read.Usage.Query().AllX(t.Context()) {
 			if parsed, _ := auth.ParseKey(key); row.Key != parsed.ID {
 				t.Errorf("got key %q, want %q", row.Key, parsed.ID)
 			}
 			got[row.Endpoint] += row.Requests // the day may have changed
-			total += row.Requests
 		}
 		want := map[string]int{
 			"/api/v1/stats": 2, "/api/embeddings/{slug}": 2, "/api/embeddings": 2, "/q/{handle}/{name}": 2, "/graphql": 4,
@@ -273,11 +272,6 @@ func TestCallsByEndpoint(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
-		used := 0
-		for _, row := range s.Store.Read.Usage.Query().AllX(t.Context()) {
-			used += row.Requests
-		}
-		check.Equal(t, used, total, "requests by endpoint")
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
-	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 	"palmares/internal/web/status"
 	"palmares/internal/web/visitor"
@@ -16,7 +15,7 @@ import (
 
 // newChain returns the mounts behind the middleware chain. The order of the chain is the
 // security policy; what a link does is in the policy of the request's route.
-func newChain(cfg Config, mounts *routes, e *engine, a *access, queries *saved.Queries, account *portal.Portal, budgets *visitor.Limiter, availability *status.Recorder, t telemetry, st *state) http.Handler {
+func newChain(cfg Config, mounts *routes, e *engine, a *access, account *portal.Portal, budgets *visitor.Limiter, availability *status.Recorder, t telemetry, st *state) http.Handler {
 	refuse := func(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, account, err) }
 	observers := append(t.observers(), func(o middleware.Observed) {
 		if routeOf(o.Request).servesData(o.Request) {
@@ -35,8 +34,8 @@ func newChain(cfg Config, mounts *routes, e *engine, a *access, queries *saved.Q
 		when(func(p *policy) bool { return p.cors }, middleware.CORS),                                                                         // before any rejection, so that browsers can read the error
 		when(func(p *policy) bool { return p.described }, linkDescriptions(cfg.PublicURL)),                                                    // before any handler, which may add links of its own
 		when(func(p *policy) bool { return p.explorer }, middleware.When(lacksOperation, showExplorer)),                                       // before the quota, because it is not a request for data
+		when(func(p *policy) bool { return p.explorer }, problem.ForGraphQL),                                                                  // before everything that refuses requests for data
 		when((*policy).identifies, a.keyring.Identify),                                                                                        // before the quota, which depends on the caller
-		when((*policy).identifies, queries.IdentifyToken),                                                                                     // after keys, which take precedence
 		middleware.When(func(r *http.Request) bool { return routeOf(r).counts(r) }, a.quota.Count),                                            // before any work, so that over-quota requests cost nothing
 		middleware.LimitBody(func(r *http.Request) int64 { return routeOf(r).maxBody(r) }, refuse),                                            // after the quota, so that rejected requests count too
 		middleware.When(func(r *http.Request) bool { return routeOf(r).hasDeadline(r) }, middleware.Deadline(pageDeadline, cfg.Log, refuse)),  // outside only what takes time

@@ -8,6 +8,7 @@ import (
 	"palmares/auth"
 	"palmares/internal/account/billing"
 	"palmares/internal/core/clock"
+	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/webhook"
@@ -52,8 +53,7 @@ func (c *cleanup) delete(ctx context.Context, now time.Time) {
 	}
 	for data, remove := range map[string]func() error{
 		"sessions and messages": func() error { return auth.DeleteExpired(ctx, c.store, now) },
-		"request counts":        func() error { return quota.Tidy(ctx, c.store, quota.DayOf(now)) },
-		"usage by endpoint":     func() error { return quota.TidyBreakdown(ctx, c.store, quota.DayOf(now)) },
+		"request counts":        func() error { return ledger.Tidy(ctx, c.store, quota.DayOf(now)) },
 		"billing events":        func() error { return billing.DeleteOldEvents(ctx, c.store, now) },
 		"webhook attempts":      func() error { return c.webhooks.Tidy(ctx) },
 	} {

@@ -273,7 +273,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 		site: pages, status: statusPage, account: account, oauth: connect, billing: payments,
 		guides: guides, info: information, security: information.Security(), docs: docs, icons: icon.New(service), health: health,
 	}))
-	chain := newChain(cfg, mounts, engine, access, saved, account, visitors, recorder, telemetry, state)
+	chain := newChain(cfg, mounts, engine, access, account, visitors, recorder, telemetry, state)
 	return &Server{
 		cfg: cfg, routes: routes, telemetry: telemetry, store: db, listener: listener, metrics: metrics, engine: engine, archive: archive, recorder: recorder,
 		purger: purger, access: access, mail: mailer, billing: payments, webhooks: webhooks, graphql: graphQL, saved: saved, state: state, handler: chain,

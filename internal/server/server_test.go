@@ -21,6 +21,7 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/publish"
+	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
@@ -201,26 +202,26 @@ func TestRouteLabels(t *testing.T) {
 // their session.
 func TestRecordedKeys(t *testing.T) {
 	db := testkit.Open(t, testkit.SQLite(t))
-	calls := quota.NewBreakdown(db, slog.New(slog.DiscardHandler))
+	calls := ledger.New(db, quota.NewCounter(), false, slog.New(slog.DiscardHandler))
 	record := record(calls, newRoutes(table(handlers{})))
 	for _, caller := range []auth.Caller{
-		{Plan: auth.Anonymous}, {Account: 1, Key: "key"}, {Account: 1, Key: "session", Browser: true}, {Account: 1, Key: "token"},
+		{Plan: auth.Anonymous}, {Account: 1, Subject: 9, Key: "key"}, {Account: 1, Subject: 9, Key: "session", Browser: true}, {Account: 1, Subject: 9, Key: "token"},
 	} {
 		r := httptest.NewRequest("GET", "/x", nil)
 		record(r.WithContext(auth.WithCaller(t.Context(), caller)), 1, 1)
 	}
 	calls.Write(t.Context())
 	var got []string
-	for _, row := range db.Write.KeyUsage.Query().AllX(t.Context()) {
-		got = append(got, fmt.Sprintf("%q %d", row.Key, row.Requests))
+	for _, row := range db.Write.Usage.Query().AllX(t.Context()) {
+		got = append(got, fmt.Sprintf("%d %q %d", row.Subject, row.Key, row.Requests))
 	}
 	slices.Sort(got)
-	check.Equal(t, strings.Join(got, ", "), `"" 1, "key" 1, "token" 1`, got)
+	check.Equal(t, strings.Join(got, ", "), `9 "" 1, 9 "key" 1, 9 "token" 1`, got)
 }
 
 // BenchmarkRecordCall measures the overhead of counting a request with a key by endpoint.
 func BenchmarkRecordCall(b *testing.B) {
-	record := record(quota.NewBreakdown(nil, slog.New(slog.DiscardHandler)), newRoutes(table(handlers{})))
+	record := record(ledger.New(nil, quota.NewCounter(), false, slog.New(slog.DiscardHandler)), newRoutes(table(handlers{})))
 	for _, path := range []string{"/graphql", "/api/v1/tools/plume"} {
 		b.Run(path, func(b *testing.B) {
 			r := httptest.NewRequest("GET", path, nil)

@@ -79,9 +79,9 @@ func (c *accountsShow) Run(ctx context.Context, accounts *auth.Accounts, account
 		quotaText = fmt.Sprint(terms.DailyQuota)
 	}
 	date := quota.DayOf(time.Now()).String()
-	today := auth.Carried(account, date)
+	today := 0
 	if len(days) > 0 && days[0].Day == date {
-		today += days[0].Requests
+		today = days[0].Requests
 	}
 	source := ""
 	if account.ManualPlan {
@@ -89,7 +89,7 @@ func (c *accountsShow) Run(ctx context.Context, accounts *auth.Accounts, account
 	}
 	fmt.Fprintf(term.Out, "%s\nplan      %s%s\ncreated   %s\nkeys      %d of %d\nrequests  %d today (daily quota: %s)\n\n",
 		account.Email, account.Plan, source, formatDay(account.CreatedAt), len(auth.Unrevoked(keys)), terms.Keys, today, quotaText)
-	return printTable(term.Out, "day\trequests", days, func(d *ent.Usage) string { return fmt.Sprintf("%s\t%d", d.Day, d.Requests) })
+	return printTable(term.Out, "day\trequests", days, func(d auth.DayUsage) string { return fmt.Sprintf("%s\t%d", d.Day, d.Requests) })
 }
 
 type accountsPlan struct {

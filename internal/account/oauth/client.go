@@ -219,7 +219,7 @@ func (s *Server) publishedClient(ctx context.Context, account int, id string) (*
 	switch {
 	case isKnown && (known.err != nil || s.now().Sub(known.fetched) < documentLifetime):
 		return known.client, known.err
-	case s.accounts.Take(quota.Account(account), 1) && s.hosts.Take(quota.Subject(maphash.String(s.seed, u.Host)), 1):
+	case s.accounts.Take(quota.Subject(account), 1) && s.hosts.Take(quota.Subject(maphash.String(s.seed, u.Host)), 1):
 	case isKnown:
 		return known.client, nil
 	default:

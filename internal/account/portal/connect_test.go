@@ -126,7 +126,7 @@ func TestConnectedApplications(t *testing.T) {
 	check.OK(t, s.Keyring.SaveLastUsed(t.Context()))
 	grants, err := s.accounts.Grants(t.Context(), s.account("ana@example.com"))
 	check.OK(t, err)
-	s.db.Write.KeyUsage.Create().SetAccountID(s.account("ana@example.com").ID).SetDay(s.now().UTC().Format("2006-01-02")).SetKey(grants[0].UsageKey()).SetEndpoint("/mcp").SetRequests(7).ExecX(t.Context())
+	s.db.Write.Usage.Create().SetSubject(int64(auth.Subject(s.account("ana@example.com")))).SetDay(s.now().UTC().Format("2006-01-02")).SetKey(grants[0].UsageKey()).SetEndpoint("/mcp").SetRequests(7).ExecX(t.Context())
 	wantPage(t, ana.get("/account"), 200, "Connected applications", "Cursor", "cursor://anysphere.cursor-mcp", "not verified", `<th scope="row">Cursor</th>`)
 	wantNoText(t, ben.get("/account"), "Connected applications")
 	check.Contains(t, ana.get("/account/export").text, `"name": "Cursor"`, "want the application in the export")

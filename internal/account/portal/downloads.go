@@ -13,7 +13,6 @@ import (
 	"palmares/ent"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
-	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 )
 
@@ -76,11 +75,11 @@ func (w privateWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (p *Portal) showDownloads(v *visit) error { return p.showDownloadsWith(v, "") }
 
 func (p *Portal) showDownloadsWith(v *visit, token string) error {
-	tokens, err := p.Queries.DownloadTokens(v.Context(), v.account)
+	tokens, err := p.accounts.DownloadTokens(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
-	data := downloadsPage{Tokens: tokens, Max: saved.MaxDownloadTokens, MaxName: saved.MaxTokenName, Token: token}
+	data := downloadsPage{Tokens: tokens, Max: auth.MaxDownloadTokens, MaxName: auth.MaxKeyName, Token: token}
 	if file, err := url.Parse(filesPath + v.FormValue(fileParam)); err == nil && (p.IsDownload(&http.Request{URL: file}) || releaseFile.MatchString(v.FormValue(fileParam))) {
 		data.File = v.FormValue(fileParam)
 	}
@@ -92,7 +91,7 @@ func (p *Portal) showDownloadsWith(v *visit, token string) error {
 
 // createDownloadToken shows the token once, so it cannot redirect.
 func (p *Portal) createDownloadToken(v *visit) error {
-	token, err := p.Queries.CreateDownloadToken(v.Context(), v.account, v.PostFormValue("name"))
+	token, err := p.accounts.CreateDownloadToken(v.Context(), v.account, v.PostFormValue("name"))
 	if err != nil {
 		return p.showDownloads(v.rejected(err))
 	}
@@ -100,7 +99,7 @@ func (p *Portal) createDownloadToken(v *visit) error {
 }
 
 func (p *Portal) downloadToken(v *visit) (*ent.DownloadToken, error) {
-	tokens, err := p.Queries.DownloadTokens(v.Context(), v.account)
+	tokens, err := p.accounts.DownloadTokens(v.Context(), v.account)
 	at := slices.IndexFunc(tokens, func(t *ent.DownloadToken) bool { return strconv.Itoa(t.ID) == v.PathValue("id") })
 	if at < 0 {
 		return nil, cmp.Or[error](err, problem.New(problem.NotFound, "This token does not exist or was already revoked."))
@@ -109,8 +108,9 @@ func (p *Portal) downloadToken(v *visit) (*ent.DownloadToken, error) {
 }
 
 func (p *Portal) revokeDownloadToken(v *visit, token *ent.DownloadToken) error {
-	if err := p.Queries.RevokeDownloadToken(v.Context(), v.account, token.ID); err != nil {
+	if err := p.accounts.RevokeDownloadToken(v.Context(), v.account, token.ID); err != nil {
 		return err
 	}
+	p.Keyring.ForgetAccount(v.account.ID)
 	return p.redirect(v, "/account/downloads?done=tokenrevoked")
 }

@@ -16,7 +16,6 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/transport/saved"
 )
 
 func TestDownloadTokens(t *testing.T) {
@@ -48,7 +47,7 @@ func TestDownloadTokens(t *testing.T) {
 		if export := ana.get("/account/export").Body.String(); !strings.Contains(export, `"download_tokens"`) || !strings.Contains(export, "Prices") || strings.Contains(export, row.TokenHash) {
 			t.Errorf("got export %s, want the token without its hash", export)
 		}
-		for range saved.MaxDownloadTokens - 1 {
+		for range auth.MaxDownloadTokens - 1 {
 			wantPage(t, ana.post("/account/downloads"), 200, "Unnamed token")
 		}
 		wantPage(t, ana.post("/account/downloads"), 400, "Revoke one first")

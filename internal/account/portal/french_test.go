@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"palmares/auth"
 	"palmares/ent/account"
 	"palmares/ent/endpoint"
 	"palmares/internal/core/lang"
@@ -104,10 +105,10 @@ func TestNoEnglishOnFrenchPages(t *testing.T) {
 	})
 	key := s.db.Write.APIKey.Query().FirstX(t.Context())
 	for i, endpoint := range []string{"/graphql", "other", "/q/ana/best"} {
-		s.db.Write.KeyUsage.Create().SetAccountID(ana.ID).SetDay(quota.DayOf(time.Now()).String()).SetKey([]string{key.ID, "", "token"}[i]).SetEndpoint(endpoint).SetRequests(2).ExecX(t.Context())
+		s.db.Write.Usage.Create().SetSubject(int64(auth.Subject(ana))).SetDay(quota.DayOf(time.Now()).String()).SetKey([]string{key.ID, "", "token"}[i]).SetEndpoint(endpoint).SetRequests(2).ExecX(t.Context())
 	}
 	for back, requests := range map[int]int{0: 1003, 1: 1} {
-		s.db.Write.Usage.Create().SetAccountID(ana.ID).SetDay(quota.DayOf(noon.AddDate(0, 0, -back)).String()).SetRequests(requests).ExecX(t.Context())
+		s.db.Write.Usage.Create().SetSubject(int64(auth.Subject(ana))).SetDay(quota.DayOf(noon.AddDate(0, 0, -back)).String()).SetKey("").SetEndpoint("").SetRequests(requests).ExecX(t.Context())
 	}
 	compareLanguages(t, b, home, "/account/keys/"+key.ID+"/revoke", "/account/usage", "/account/keys/nothing/revoke")
 

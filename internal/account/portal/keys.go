@@ -46,7 +46,7 @@ type endpointUsage struct {
 func (u endpointUsage) ByBrowser() bool { return u.Key == "" }
 
 // ByToken reports whether a token was used.
-func (u endpointUsage) ByToken() bool { return u.Key == saved.TokenKey }
+func (u endpointUsage) ByToken() bool { return u.Key == auth.TokenKey }
 
 // ByApplication reports whether a connected application sent the requests.
 func (u endpointUsage) ByApplication() bool { return strings.HasPrefix(u.Key, auth.ApplicationPrefix) }

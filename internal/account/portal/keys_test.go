@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"palmares/ent/keyusage"
+	"palmares/auth"
+	"palmares/ent/usage"
+	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/transport/saved"
 )
 
 func TestKeyPages(t *testing.T) {
@@ -186,22 +187,22 @@ func TestUsageByEndpoint(t *testing.T) {
 		wantNoText(t, b.get(home), "Usage by endpoint")
 		laptop, server := idOf(t, b.makeKey("laptop")), idOf(t, b.makeKey(""))
 		wantPage(t, b.get(home), 200, `<td class="number wide-only">no requests</td>`)
-		ana, ben := s.account("ana@example.com").ID, s.signIn("ben@example.com")
-		calls := quota.NewBreakdown(db, s.Log)
+		ana, ben := auth.Subject(s.account("ana@example.com")), s.signIn("ben@example.com")
+		calls := ledger.New(db, quota.NewCounter(), false, s.Log)
 		today := quota.DayOf(time.Now())
 		for _, c := range []struct {
-			call quota.Call
+			call ledger.Call
 			n    int
 		}{
-			{quota.Call{Day: today, Account: ana, Key: laptop, Endpoint: "/api/v1/tools/{slug}"}, 1},
-			{quota.Call{Day: today - 5, Account: ana, Key: laptop, Endpoint: "/graphql"}, 1200},
-			{quota.Call{Day: today, Account: ana, Key: laptop, Endpoint: "/graphql"}, 34},
-			{quota.Call{Day: today - 8, Account: ana, Key: laptop, Endpoint: "/api/v1/long-ago"}, 1},
-			{quota.Call{Day: today, Account: ana, Key: server, Endpoint: "/mcp"}, 1},
-			{quota.Call{Day: today, Account: ana, Key: "", Endpoint: "/graphql"}, 3},
-			{quota.Call{Day: today, Account: ana, Key: saved.TokenKey, Endpoint: "/q/{handle}/{name}"}, 4},
-			{quota.Call{Day: today, Account: ana, Key: "forgotten", Endpoint: "other"}, 5},
-			{quota.Call{Day: today, Account: ana + 1, Key: "foreign", Endpoint: "/api/v1/foreign"}, 6},
+			{ledger.Call{Day: today, Subject: ana, Key: laptop, Endpoint: "/api/v1/tools/{slug}"}, 1},
+			{ledger.Call{Day: today - 5, Subject: ana, Key: laptop, Endpoint: "/graphql"}, 1200},
+			{ledger.Call{Day: today, Subject: ana, Key: laptop, Endpoint: "/graphql"}, 34},
+			{ledger.Call{Day: today - 8, Subject: ana, Key: laptop, Endpoint: "/api/v1/long-ago"}, 1},
+			{ledger.Call{Day: today, Subject: ana, Key: server, Endpoint: "/mcp"}, 1},
+			{ledger.Call{Day: today, Subject: ana, Key: "", Endpoint: "/graphql"}, 3},
+			{ledger.Call{Day: today, Subject: ana, Key: auth.TokenKey, Endpoint: "/q/{handle}/{name}"}, 4},
+			{ledger.Call{Day: today, Subject: ana, Key: "forgotten", Endpoint: "other"}, 5},
+			{ledger.Call{Day: today, Subject: ana + 1, Key: "foreign", Endpoint: "/api/v1/foreign"}, 6},
 		} {
 			calls.Add(c.call, c.n)
 		}
@@ -224,7 +225,9 @@ func TestUsageByEndpoint(t *testing.T) {
 		wantNoText(t, ben.get(home), laptop)
 
 		b.post("/account/delete", "email", "ana@example.com")
-		check.Equal(t, db.Write.KeyUsage.Query().Where(keyusage.AccountID(ana)).CountX(t.Context()), 0, "rows of a deleted account")
+		if n := db.Write.Usage.Query().Where(usage.Subject(int64(ana)), usage.DayLT(today.String())).CountX(t.Context()); n != 0 {
+			t.Errorf("got %d rows of a deleted account before today, want 0", n)
+		}
 	})
 }
 

@@ -201,6 +201,7 @@ func (p *Portal) createToken(v *visit, q *saved.Query) error {
 	if err != nil {
 		return err
 	}
+	p.Keyring.ForgetAccount(v.account.ID)
 	if q, err = p.Queries.Find(v.Context(), v.account, q.Name); err != nil {
 		return err
 	}
@@ -211,6 +212,7 @@ func (p *Portal) revokeToken(v *visit, q *saved.Query) error {
 	if err := p.Queries.RevokeToken(v.Context(), v.account, q.Name); err != nil {
 		return err
 	}
+	p.Keyring.ForgetAccount(v.account.ID)
 	return p.redirect(v, fmt.Sprintf("/account/queries/%s?done=tokenrevoked", q.Name))
 }
 

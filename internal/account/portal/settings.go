@@ -8,8 +8,8 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/ent/keyusage"
 	"palmares/ent/queryversion"
+	"palmares/ent/usage"
 	"palmares/internal/account/billing"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
@@ -128,13 +128,13 @@ func (p *Portal) export(v *visit) error {
 	ctx, acc := v.Context(), v.account
 	keys, keysErr := p.accounts.Keys(ctx, acc)
 	days, daysErr := p.accounts.Usage(ctx, acc, math.MaxInt32)
-	calls, callsErr := p.Store.Read.KeyUsage.Query().Where(keyusage.AccountID(acc.ID)).Order(keyusage.ByID()).All(ctx)
+	calls, callsErr := p.Store.Read.Usage.Query().Where(usage.Subject(int64(auth.Subject(acc))), usage.EndpointNEQ("")).Order(usage.ByID()).All(ctx)
 	sessions, sessionsErr := p.accounts.Sessions(ctx, acc)
 	emails, emailsErr := p.accounts.Confirmations(ctx, acc)
 	endpoints, endpointsErr := p.exportEndpoints(v)
 	queries, queriesErr := p.Queries.List(ctx, acc)
 	texts, textsErr := p.Store.Read.QueryVersion.Query().Where(queryversion.AccountID(acc.ID)).Order(queryversion.ByID()).All(ctx)
-	tokens, tokensErr := p.Queries.DownloadTokens(ctx, acc)
+	tokens, tokensErr := p.accounts.DownloadTokens(ctx, acc)
 	applications, applicationsErr := p.accounts.Grants(ctx, acc)
 	customer, customerErr := p.Billing.Customer(ctx, acc)
 	if err := errors.Join(keysErr, applicationsErr, daysErr, callsErr, sessionsErr, emailsErr, endpointsErr, queriesErr, textsErr, tokensErr, customerErr); err != nil {
@@ -145,8 +145,8 @@ func (p *Portal) export(v *visit) error {
 		"keys": convert(keys, func(k *ent.APIKey) object {
 			return object{"id": k.ID, "name": k.Name, "created_at": k.CreatedAt.UTC(), "last_used_at": k.LastUsedAt, "revoked_at": k.RevokedAt}
 		}),
-		"usage": convert(days, func(u *ent.Usage) object { return object{"day": u.Day, "requests": u.Requests} }),
-		"usage_by_endpoint": convert(calls, func(u *ent.KeyUsage) object {
+		"usage": convert(days, func(u auth.DayUsage) object { return object{"day": u.Day, "requests": u.Requests} }),
+		"usage_by_endpoint": convert(calls, func(u *ent.Usage) object {
 			return object{"day": u.Day, "key": u.Key, "endpoint": u.Endpoint, "requests": u.Requests}
 		}),
 		"sessions": convert(sessions, func(s *ent.Session) object {

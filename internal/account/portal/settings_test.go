@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/auth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -74,7 +75,7 @@ func TestExport(t *testing.T) {
 	check.OK(t, s.Keyring.SaveLastUsed(t.Context()))
 	ana := s.account("ana@example.com")
 	for _, day := range []string{"2025-01-01", "2026-03-01"} {
-		s.db.Write.Usage.Create().SetAccountID(ana.ID).SetDay(day).SetRequests(7).ExecX(t.Context())
+		s.db.Write.Usage.Create().SetSubject(int64(auth.Subject(ana))).SetDay(day).SetKey("").SetEndpoint("").SetRequests(7).ExecX(t.Context())
 	}
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail("ana@example.com").SetSubscription("sub_1").SetStatus("active").SetPeriodEnd(time.Now()).ExecX(t.Context())
 	b.startEmailChange("anna@example.com")

@@ -20,7 +20,6 @@ type dayUsage struct {
 // allowance is an account's quota for a day and how much of it was used.
 type allowance struct {
 	Requests, Quota int // a quota of 0 means unlimited
-	Carried         int // requests of deleted accounts, included in Requests
 	ResetsAt        time.Time
 }
 
@@ -31,8 +30,7 @@ func (a allowance) Left() int { return max(a.Quota-a.Requests, 0) }
 func (a allowance) Spent() bool { return a.Quota > 0 && a.Requests >= a.Quota }
 
 func allowanceOn(day dayUsage, acc *ent.Account) allowance {
-	carried := auth.Carried(acc, quota.DayOf(day.Day).String())
-	return allowance{Requests: day.Requests + carried, Carried: carried, Quota: auth.Plan(acc.Plan).Terms().DailyQuota, ResetsAt: day.Day.AddDate(0, 0, 1)}
+	return allowance{Requests: day.Requests, Quota: auth.Plan(acc.Plan).Terms().DailyQuota, ResetsAt: day.Day.AddDate(0, 0, 1)}
 }
 
 type usagePage struct {

@@ -125,10 +125,19 @@ func Write(w http.ResponseWriter, err error) {
 	write(w, p, map[string]any{"error": p.Message})
 }
 
-// Refuse sends an error for a request that does not reach its handler, for GraphQL
-// clients also in the GraphQL format.
+type graphQLKey struct{}
+
+// ForGraphQL is middleware for the clients of GraphQL, which Refuse also sends errors in
+// their format.
+func ForGraphQL(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), graphQLKey{}, true)))
+	})
+}
+
+// Refuse sends an error for a request that does not reach its handler.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if r.URL.Path != "/graphql" {
+	if r.Context().Value(graphQLKey{}) == nil {
 		Write(w, err)
 		return
 	}

@@ -1,6 +1,7 @@
 package problem_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -20,7 +21,8 @@ func TestErrorHeaders(t *testing.T) {
 		{problem.QuotaSpent, "", `</guides/quotas>; rel="help"`, "Authorization"},
 		{problem.QuotaSpent, "Authorization, Accept-Encoding", `</guides/quotas>; rel="help"`, "Authorization, Accept-Encoding"},
 	} {
-		for _, path := range []string{"/api/v1/tools", "/graphql"} {
+		refuse := func(w http.ResponseWriter, r *http.Request) { problem.Refuse(w, r, problem.New(c.code, "No.")) }
+		for client, handler := range map[string]http.Handler{"REST": http.HandlerFunc(refuse), "GraphQL": problem.ForGraphQL(http.HandlerFunc(refuse))} {
 			w := httptest.NewRecorder()
 			header := w.Header()
 			header.Set("Link", `</api/v1/tools?page=2>; rel="next"`)
@@ -29,10 +31,10 @@ func TestErrorHeaders(t *testing.T) {
 			if c.vary != "" {
 				header.Set("Vary", c.vary)
 			}
-			problem.Refuse(w, httptest.NewRequest("GET", path, nil), problem.New(c.code, "No."))
-			check.Slices(t, header.Values("Link"), []string{c.link, deprecation}, "%s at %s: Link", c.code, path)
-			check.Equal(t, header.Get("Vary"), c.want, "%s at %s: %v", c.code, path, header)
-			check.Equal(t, header.Get("Cache-Status"), "", "%s at %s: %v", c.code, path, header)
+			handler.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+			check.Slices(t, header.Values("Link"), []string{c.link, deprecation}, "%s for %s: Link", c.code, client)
+			check.Equal(t, header.Get("Vary"), c.want, "%s for %s: %v", c.code, client, header)
+			check.Equal(t, header.Get("Cache-Status"), "", "%s for %s: %v", c.code, client, header)
 		}
 	}
 }

@@ -11,9 +11,9 @@ const (
 	// maxSubjects limits the memory for one day of many addresses to about
 	// 150 MB; all days together take no more than two full ones.
 	maxSubjects = 4 << 20
-	// daysInMemory is enough for today, yesterday and two days that a wrong
+	// DaysInMemory is enough for today, yesterday and two days that a wrong
 	// clock jumped to.
-	daysInMemory = 4
+	DaysInMemory = 4
 	// evictionSample is how many subjects are compared to find one to evict.
 	evictionSample = 8
 )
@@ -25,8 +25,8 @@ type Counter struct{ shards [shardCount]shard }
 
 type shard struct {
 	mu      sync.Mutex
-	days    [daysInMemory]dayCounts // the most recently used first
-	changed map[key]int             // since the changes were last collected
+	days    [DaysInMemory]dayCounts // the most recently used first
+	changed map[key]int             // of addresses, since the changes were last collected
 }
 
 type dayCounts struct {
@@ -117,7 +117,7 @@ func (d *dayCounts) evict() {
 }
 
 // update replaces a tally. The change that it returns is written to the
-// database.
+// database, if it is an address; see Gate.Record for accounts.
 func (c *Counter) update(k key, replace func(tally) (_ tally, change int)) {
 	s := c.shard(k.subject)
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (c *Counter) update(k key, replace func(tally) (_ tally, change int)) {
 		s.makeRoom(on)
 	}
 	on.counts[k.subject] = after
-	if change != 0 {
+	if change != 0 && !k.subject.IsAccount() {
 		if s.changed == nil {
 			s.changed = map[key]int{}
 		}
@@ -170,13 +170,13 @@ func (c *Counter) add(k key, change, limit int) (count, changed int) {
 	return count, changed
 }
 
-// restore adds requests that are already in the database.
-func (c *Counter) restore(k key, n int) {
-	c.update(k, func(t tally) (tally, int) { return t.plus(max(n, -t.count())), 0 })
+// Restore adds requests that are already in the database.
+func (c *Counter) Restore(subject Subject, day Day, n int) {
+	c.update(key{day, subject}, func(t tally) (tally, int) { return t.plus(max(n, -t.count())), 0 })
 }
 
-// changes collects what was counted since the last call, by day.
-func (c *Counter) changes() map[Day]map[Subject]int {
+// Changes collects what was counted for addresses since the last call, by day.
+func (c *Counter) Changes() map[Day]map[Subject]int {
 	all := map[Day]map[Subject]int{}
 	for i := range c.shards {
 		s := &c.shards[i]

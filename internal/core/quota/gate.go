@@ -20,9 +20,6 @@ type Caller struct {
 	Subject Subject
 	Limit   int    // requests a day; 0 for unlimited
 	Tier    string // sent as X-RateLimit-Tier; without one, no limits are sent
-	// Carried requests count against the limit on CarriedDay (YYYY-MM-DD) too.
-	Carried    int
-	CarriedDay string
 }
 
 // Gate is the middleware that counts requests, and rejects those whose caller
@@ -47,7 +44,6 @@ type visit struct {
 	caller   Caller
 	now      time.Time
 	day      Day
-	carried  int     // what the caller carries on this day
 	count    int     // the caller's, with this request if it counts
 	mark     Subject // counts what the request is for, or 0
 	free     bool    // whether the request does not count
@@ -58,9 +54,6 @@ type visit struct {
 func (g *Gate) visit(w http.ResponseWriter, r *http.Request) *visit {
 	v := &visit{ResponseWriter: w, gate: g, request: r, caller: g.Caller(r), now: g.Now()}
 	v.day = DayOf(v.now)
-	if c := v.caller; c.Limit > 0 && c.CarriedDay == v.day.String() {
-		v.carried = c.Carried
-	}
 	if g.Once != nil {
 		if name := g.Once(r); name != "" {
 			v.mark = v.caller.Subject.mark(name)
@@ -129,19 +122,15 @@ func (v *visit) enter() Decision {
 // pass returns the decision on a request that does not count.
 func (v *visit) pass() Decision {
 	if v.caller.Tier != "" { // otherwise no limits are sent
-		v.count = v.carried + v.gate.Store.Count(v.request.Context(), v.caller.Subject, v.day)
+		v.count = v.gate.Store.Count(v.request.Context(), v.caller.Subject, v.day)
 		v.writeLimits(v.decide())
 	}
 	return Decision{Granted: true}
 }
 
-// take counts the request on top of what the caller carries, unless it is rejected.
+// take counts the request, unless it is rejected.
 func (v *visit) take() Decision {
-	c := v.caller
-	v.count = v.carried + 1 // nothing is left, and a limit of 0 would be unlimited
-	if v.carried == 0 || v.carried < c.Limit {
-		v.count = v.carried + v.gate.Store.Take(v.request.Context(), c.Subject, v.day, c.Limit-v.carried)
-	}
+	v.count = v.gate.Store.Take(v.request.Context(), v.caller.Subject, v.day, v.caller.Limit)
 	decision := v.decide()
 	v.writeLimits(decision)
 	if decision.Granted {
@@ -250,7 +239,7 @@ func CountMore(w http.ResponseWriter, n int) error {
 		return nil
 	}
 	if limit := v.caller.Limit; limit > 0 {
-		used := v.carried + v.gate.Store.Count(v.request.Context(), v.caller.Subject, v.day)
+		used := v.gate.Store.Count(v.request.Context(), v.caller.Subject, v.day)
 		if used+n > limit {
 			return problem.New(problem.QuotaSpent, "This response takes %d requests, and %d are left of the daily quota of %d. It resets at %s.",
 				n+1, max(0, limit-used+1), limit, v.decide().Reset.Format(time.RFC3339))

@@ -376,53 +376,6 @@ type unwrapper struct{ http.ResponseWriter }
 
 func (w unwrapper) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// What an account used with another one counts on its day, and only if there is a limit.
-func TestCarriedRequests(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	today, yesterday := quota.DayOf(now).String(), (quota.DayOf(now) - 1).String()
-	for name, c := range map[string]struct {
-		carried int
-		day     string
-		limit   int
-		want    string
-		counted int
-	}{
-		"none":            {0, today, 3, "200 2, 200 1, 200 0, 429 0", 3},
-		"one":             {1, today, 3, "200 1, 200 0, 429 0, 429 0", 2},
-		"all but one":     {2, today, 3, "200 0, 429 0, 429 0, 429 0", 1},
-		"all":             {3, today, 3, "429 0, 429 0, 429 0, 429 0", 0},
-		"more":            {4, today, 3, "429 0, 429 0, 429 0, 429 0", 0},
-		"a limit of one":  {1, today, 1, "429 0, 429 0, 429 0, 429 0", 0},
-		"nothing of one":  {0, today, 1, "200 0, 429 0, 429 0, 429 0", 1},
-		"another day":     {2, yesterday, 3, "200 2, 200 1, 200 0, 429 0", 3},
-		"without a limit": {2, today, 0, "200 , 200 , 200 , 200 ", 5},
-	} {
-		counter := quota.NewCounter()
-		gate := &quota.Gate{Store: counter, Now: func() time.Time { return now }, Caller: func(*http.Request) quota.Caller {
-			return quota.Caller{Subject: quota.Account(7), Limit: c.limit, Tier: "free", Carried: c.carried, CarriedDay: c.day}
-		}}
-		handler := gate.Count(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-		var got []string
-		for range 4 {
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-			want(t, name, w.Header().Get("X-RateLimit-Tier"), "free")
-			if reset := w.Header().Get("X-RateLimit-Reset"); c.limit > 0 {
-				want(t, name, reset, "2027-01-16T00:00:00Z")
-			}
-			if w.Code == http.StatusTooManyRequests {
-				want(t, name, w.Header().Get("Retry-After"), "57600")
-			}
-			got = append(got, fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining")))
-		}
-		want(t, name, strings.Join(got, ", "), c.want)
-		if err := gate.Take(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)); (err == nil) != (c.limit == 0) {
-			t.Errorf("%s, a call by itself: got %v, want an error if there is a limit", name, err)
-		}
-		want(t, name, counter.Count(t.Context(), quota.Account(7), quota.DayOf(now)), c.counted)
-	}
-}
-
 // overtaken lets another request run after a count was read.
 type overtaken struct {
 	quota.Store

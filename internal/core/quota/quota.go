@@ -11,8 +11,7 @@
 //	any other                                       1
 //
 // A handler that finds that sending the same thing again takes more work calls
-// CountAgain. Requests of deleted accounts with the caller's email address, see
-// Caller.Carried, count against the limit, too.
+// CountAgain.
 package quota
 
 import (
@@ -94,8 +93,15 @@ const (
 	accountEnd  Subject = 3 << 32
 )
 
-// Account returns the subject of an account.
+// Account returns the subject of an account from its id.
 func Account(id int) Subject { return accountBase | Subject(uint32(id)) }
+
+// Hashed returns the subject of an account from a hash. It lies in an unassigned part of
+// the IPv6 space.
+func Hashed(hash uint64) Subject { return 1<<60 | Subject(hash>>4) }
+
+// IsAccount reports whether a subject is an account.
+func (s Subject) IsAccount() bool { return s>>60 == 1 || s >= accountBase && s < accountEnd }
 
 // Address returns the subject of a caller without an account.
 func Address(address netip.Addr) Subject {
@@ -120,9 +126,4 @@ func (s Subject) mark(name string) Subject {
 	_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, uint64(s)))
 	_, _ = hash.Write([]byte(name))
 	return 1<<63 | Subject(hash.Sum64()>>3)
-}
-
-// account returns the id of an account, or false for an address.
-func (s Subject) account() (int, bool) {
-	return int(uint32(s)), s >= accountBase && s < accountEnd
 }

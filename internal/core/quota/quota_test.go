@@ -43,19 +43,18 @@ func TestSubjects(t *testing.T) {
 	}
 	for subject, account := range map[Subject]bool{
 		Account(0): true, Account(1<<32 - 1): true, Account(0) - 1: false, Account(1<<32-1) + 1: false,
+		Hashed(0): true, Hashed(1<<64 - 1): true, Hashed(7).refunds(): false, Hashed(7).mark("a"): false,
 		Address(netip.MustParseAddr("255.255.255.255")): false,
 	} {
-		if id, ok := subject.account(); ok != account {
-			t.Errorf("%x: got account %d, %t, want %t", uint64(subject), id, ok, account)
+		if got := subject.IsAccount(); got != account {
+			t.Errorf("%x: got an account: %t, want %t", uint64(subject), got, account)
 		}
-	}
-	if id, ok := Account(7).account(); id != 7 || !ok {
-		t.Errorf("got account %d, %t, want 7", id, ok)
 	}
 	for what, got := range map[string][2]Subject{
 		"IPv4":    {Address(netip.MustParseAddr("192.0.2.1")), 1<<32 | 0xC0000201},
 		"IPv6":    {Address(netip.MustParseAddr("2001:db8:1:2:3::")), 0x20010DB800010002},
 		"account": {Account(1), 2<<32 | 1},
+		"hash":    {Hashed(1 << 63), 0x1800000000000000},
 		"refunds": {Account(1).refunds(), 1<<62 | 2<<32 | 1},
 	} {
 		if got[0] != got[1] {

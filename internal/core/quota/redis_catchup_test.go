@@ -126,7 +126,7 @@ func TestPartialReplies(t *testing.T) {
 		}
 		check.Equal(t, total, limit, "%d replies: granted", received)
 		check.Equal(t, r.Unavailable(), received < inFlight, "%d replies: unavailable", received)
-		check.Equal(t, r.local.changes()[someDay][somebody], limit-known, "%d replies: requests to write to the database", received)
+		check.Equal(t, r.local.Changes()[someDay][somebody], limit-known, "%d replies: requests to write to the database", received)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestCatchUpWithRedis(t *testing.T) {
 			if changed := c.inFlight + c.local + c.refunds; changed > 0 && r.known() != c.want {
 				t.Errorf("got known count %d, want %d", r.known(), c.want)
 			}
-			written := r.local.changes()[someDay][somebody]
+			written := r.local.Changes()[someDay][somebody]
 			check.Equal(t, written, c.inFlight+c.local-c.refunds, "requests to write to the database")
 		})
 	}
@@ -279,7 +279,7 @@ func TestRefundOfLostRequestWithRedis(t *testing.T) {
 	r.local.update(someKey, func(tally) (tally, int) { return tally{1, 1}, 0 })
 	r.unsent[someKey] = tally{refunded: 1}
 	check.Equal(t, r.Count(t.Context(), somebody, someDay), 0, "count")
-	if changes := r.local.changes(); len(changes) > 0 {
+	if changes := r.local.Changes(); len(changes) > 0 {
 		t.Errorf("got changes %v, want none", changes)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/savedquery"
+	"palmares/ent/usage"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/drift"
@@ -72,6 +73,8 @@ func TestUpgrade(t *testing.T) {
 			exec(t, s, fmt.Sprintf(`INSERT INTO saved_queries (id, account_id, name, hash, description, public, created_at, updated_at)
 				VALUES (%[1]d, 1, 'q%[1]d', 'h', '%[2]s', true, '2026-11-15', '2026-11-15')`, i, description))
 		}
+		exec(t, s, `INSERT INTO usages (account_id, day, requests) VALUES (1, '2026-11-14', 9), (1, '2026-11-15', 6), (1, '2026-11-16', 3)`)
+		exec(t, s, `INSERT INTO key_usages (account_id, day, key, endpoint, requests) VALUES (1, '2026-11-15', 'k', '/mcp', 1), (1, '2026-11-15', '', '/mcp', 3), (1, '2026-11-16', 'k', '/mcp', 3)`)
 		markMigrated(t, s, 25)
 
 		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 || done[0].Version != 26 {
@@ -86,6 +89,11 @@ func TestUpgrade(t *testing.T) {
 		if want := fmt.Sprint(true, 16, "It failed", []string{"code"}, []string{"plume"}, "Thanks.", 30, "Your webhook endpoint https://hooks.example was disabled: It failed."); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+		usages := ""
+		for _, u := range s.Read.Usage.Query().Where(usage.Subject(2<<32|1)).Order(usage.ByDay(), usage.ByEndpoint(), usage.ByKey()).AllX(ctx) {
+			usages += fmt.Sprintf("%s %q %q %d, ", u.Day, u.Key, u.Endpoint, u.Requests)
+		}
+		check.Equal(t, usages, `2026-11-14 "" "" 9, 2026-11-15 "" "" 2, 2026-11-15 "" "/mcp" 3, 2026-11-15 "k" "/mcp" 1, 2026-11-16 "k" "/mcp" 3, `, "usage")
 		texts := ""
 		for _, q := range s.Read.SavedQuery.Query().Order(savedquery.ByID()).AllX(ctx) {
 			texts += fmt.Sprintf("%q %q %q ", q.Title, q.Chart, q.Description)

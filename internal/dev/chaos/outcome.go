@@ -14,9 +14,10 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"palmares/internal/core/quota"
+	"palmares/auth"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
+	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -99,8 +100,10 @@ func (s *system) counts() (c counts) {
 	client, err := redis.DialURL(s.redis.URL)
 	check.OK(s.t, err)
 	defer client.Close()
-	const account = 1
-	keys, err := redis.Strings(client.Do("KEYS", fmt.Sprintf("palmares:tally:*:%x", uint64(quota.Account(account)))))
+	db := testkit.Open(s.t, s.cfg)
+	account, err := auth.NewAccounts(db).Find(s.t.Context(), load.Owner)
+	check.OK(s.t, err)
+	keys, err := redis.Strings(client.Do("KEYS", fmt.Sprintf("palmares:tally:*:%x", uint64(auth.Subject(account)))))
 	check.OK(s.t, err)
 	for _, key := range keys { // one for each day
 		tally, err := redis.IntMap(client.Do("HGETALL", key))

@@ -14,6 +14,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/usage"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 )
@@ -120,18 +121,21 @@ func (w *quotaWorld) startServer(skew time.Duration) {
 		known: map[quotaKey]int{}, own: map[quotaKey]int{}}
 	now := func() time.Time { return time.Now().Add(skew) }
 	counter := quota.NewCounter()
-	ledger := quota.NewLedger(w.store, counter, false, nil, discard)
-	w.check(ledger.Load(s, quota.DayOf(now())))
+	counts := ledger.New(w.store, counter, false, discard)
+	w.check(counts.Load(s, quota.DayOf(now())))
 	var err error
 	s.redis, err = quota.NewRedis("redis://fake", counter, discard, w.redis.connect(s.machine))
 	w.check(err)
 	s.gate = &quota.Gate{Store: s.redis, Now: now, Caller: func(r *http.Request) quota.Caller {
 		account := r.Context().Value(requestKey{}).(*quotaRequest).account
 		return quota.Caller{Subject: quota.Account(account), Limit: w.limits[account], Tier: "free"}
+	}, Record: func(r *http.Request, day quota.Day, n int) {
+		account := r.Context().Value(requestKey{}).(*quotaRequest).account
+		counts.Add(ledger.Call{Day: day, Subject: quota.Account(account), Key: s.name, Endpoint: "/"}, n)
 	}}
 	go func() {
 		defer close(s.written)
-		ledger.Run(s)
+		counts.Run(s)
 	}()
 	w.servers = append(w.servers, s)
 	w.planned("%s starts with its clock off by %s", s.name, skew)
@@ -361,11 +365,11 @@ func (w *quotaWorld) checkDay(key quotaKey, requests []*quotaRequest) {
 // checkUsage compares what is stored with what was granted.
 func (w *quotaWorld) checkUsage() {
 	for key, day := range w.days {
-		stored, err := w.store.Read.Usage.Query().Where(usage.AccountID(key.account), usage.Day(key.day.String())).Only(context.Background())
-		w.check(ent.MaskNotFound(err))
+		rows, err := w.store.Read.Usage.Query().Where(usage.Subject(int64(quota.Account(key.account))), usage.Day(key.day.String())).All(context.Background())
+		w.check(err)
 		n := 0
-		if stored != nil {
-			n = stored.Requests
+		for _, row := range rows {
+			n += row.Requests
 		}
 		if least, most := day.granted-day.minUsage, day.granted+day.maxUsage+day.unknown; n < least || n > most {
 			w.violated("account %d: got a usage of %d on %s, want %d to %d", key.account, n, key.day, least, most)

@@ -44,7 +44,7 @@ func explainEmpty(r *release.Release, given map[string]any) string {
 		return fmt.Sprintf("No tool matches all arguments. Without the others, search matches %d.", n)
 	}
 	hint := "No tool contains these words. Texts are in French, so try French words."
-	var alone, similar, retired, categories []string
+	var alone, categories []string
 	words := text.Words(search)
 	if len(words) > 1 {
 		for _, word := range words[:min(len(words), maxHintWords)] {
@@ -53,18 +53,24 @@ func explainEmpty(r *release.Release, given map[string]any) string {
 			}
 		}
 	}
-	for _, t := range r.SimilarTools(search, maxSuggestions) {
-		if t.Active() {
-			similar = append(similar, t.Slug)
-		} else {
-			retired = append(retired, t.Slug)
-		}
-	}
+	similar, retired := similarTools(r, search)
 	for _, c := range r.Categories[:min(len(r.Categories), maxHintCategories)] {
 		categories = append(categories, c.Slug+" ("+c.Label+")")
 	}
 	return hint + listed("Words that match alone", alone) + listed("Tools with similar names", similar) +
 		listed("Retired tools with similar names, for get_tool", retired) + listed("Categories", categories)
+}
+
+// similarTools returns the slugs of tools with similar names.
+func similarTools(r *release.Release, words string) (active, retired []string) {
+	for _, t := range r.SimilarTools(words, maxSuggestions) {
+		if t.Active() {
+			active = append(active, t.Slug)
+		} else {
+			retired = append(retired, t.Slug)
+		}
+	}
+	return active, retired
 }
 
 // listed returns a labeled list as a sentence, after a space; "" for none.
@@ -92,14 +98,7 @@ func explainNoRetired(r *release.Release, given map[string]any) string {
 	if search == "" {
 		return hint
 	}
-	var retired, active []string
-	for _, t := range r.SimilarTools(search, maxSuggestions) {
-		if t.Active() {
-			active = append(active, t.Slug)
-		} else {
-			retired = append(retired, t.Slug)
-		}
-	}
+	active, retired := similarTools(r, search)
 	return hint + " Texts are in French." + listed("Retired tools with similar names", retired) + listed("Active tools with similar names, for get_tool", active)
 }
 
@@ -132,31 +131,22 @@ func (s *Server) complete(ctx context.Context, request *sdk.CompleteRequest) (*s
 	typed := request.Params.Argument.Value
 	var values []string
 	total := 0
+	newest, err := s.cfg.Executor.Newest(ctx)
 	switch ref := request.Params.Ref; {
 	case ref == nil:
-	case ref.URI == toolTemplate || ref.URI == reviewTemplate:
-		newest, err := s.cfg.Executor.Newest(ctx)
-		if err != nil {
-			return nil, err
-		}
-		values, total = slugsFrom(newest, typed)
 	case ref.URI == guideTemplate:
 		for _, g := range s.cfg.Guides {
 			values = append(values, g.Name)
 		}
+	case err != nil:
+		return nil, err
+	case ref.URI == toolTemplate || ref.URI == reviewTemplate:
+		values, total = slugsFrom(newest, typed)
 	case ref.Name == "choose_tool" && request.Params.Argument.Name == "category":
-		newest, err := s.cfg.Executor.Newest(ctx)
-		if err != nil {
-			return nil, err
-		}
 		for _, c := range newest.Categories {
 			values = append(values, c.Slug)
 		}
 	case ref.Name == "what_changed":
-		newest, err := s.cfg.Executor.Newest(ctx)
-		if err != nil {
-			return nil, err
-		}
 		for _, info := range newest.All {
 			values = append(values, info.FeedDate, strconv.Itoa(info.ID))
 		}

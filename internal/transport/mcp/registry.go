@@ -18,31 +18,6 @@ import (
 // registry.
 const RegistryPath = "/.well-known/mcp/server.json"
 
-// registryEntry is the part of the registry's format that a remote server needs.
-type registryEntry struct {
-	Schema      string   `json:"$schema"`
-	Name        string   `json:"name"`
-	Title       string   `json:"title"`
-	Description string   `json:"description"`
-	Version     string   `json:"version"`
-	WebsiteURL  string   `json:"websiteUrl"`
-	Remotes     []remote `json:"remotes"`
-}
-
-type remote struct {
-	Type    string   `json:"type"`
-	URL     string   `json:"url"`
-	Headers []header `json:"headers"`
-}
-
-type header struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	IsRequired  bool   `json:"isRequired"`
-	IsSecret    bool   `json:"isSecret"`
-	Placeholder string `json:"placeholder"`
-}
-
 // RegistryEntry returns the response at RegistryPath.
 func (s *Server) RegistryEntry() (*cache.Entry, error) {
 	name, err := registryName(s.cfg.PublicURL, s.cfg.ServiceName)
@@ -50,15 +25,17 @@ func (s *Server) RegistryEntry() (*cache.Entry, error) {
 		return nil, err
 	}
 	title := []rune(s.cfg.ServiceName)
-	body, err := jsonv2.Marshal(registryEntry{
-		Schema: "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
-		Name:   name, Title: string(title[:min(len(title), 100)]), Version: s.cfg.Version,
-		Description: "Tested AI tools: scores, comparisons, prices in euros and their history. Texts in French.",
-		WebsiteURL:  s.cfg.PublicURL + "/guides/agents",
-		Remotes: []remote{{"streamable-http", s.cfg.PublicURL + Path, []header{
-			{"Authorization", "An API key, for a higher quota and review texts.", false, true, "Bearer YOUR_KEY"},
-		}}},
-	})
+	type object = map[string]any
+	body, err := jsonv2.Marshal(object{
+		"$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+		"name":    name, "title": string(title[:min(len(title), 100)]), "version": s.cfg.Version,
+		"description": "Tested AI tools: scores, comparisons, prices in euros and their history. Texts in French.",
+		"websiteUrl":  s.cfg.PublicURL + "/guides/agents",
+		"remotes": []object{{"type": "streamable-http", "url": s.cfg.PublicURL + Path, "headers": []object{{
+			"name": "Authorization", "description": "An API key, for a higher quota and review texts.",
+			"isRequired": false, "isSecret": true, "placeholder": "Bearer YOUR_KEY",
+		}}}},
+	}, jsonv2.Deterministic(true))
 	return cache.NewEntry(body, http.Header{
 		"Content-Type": {"application/json"}, "Cache-Control": {"public, max-age=3600"}, "Vary": {"Accept-Encoding"},
 	}), err

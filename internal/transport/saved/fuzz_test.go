@@ -150,26 +150,3 @@ func FuzzChart(f *testing.F) {
 		}
 	})
 }
-
-// FuzzToken checks that the token of a URL is the one that standard parsers read, and that
-// only tokens that could have been issued are looked up.
-func FuzzToken(f *testing.F) {
-	const token = "qt_ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	for _, query := range []string{"token=" + token, "a=b&token=dt_" + token[3:], "token=&token=" + token, "xtoken=" + token, "token=qt_%41", "token=" + token + "%0a"} {
-		f.Add(query)
-	}
-	f.Fuzz(func(t *testing.T, query string) {
-		got := tokenOf(&http.Request{URL: &url.URL{RawQuery: query}})
-		values, err := url.ParseQuery(query)
-		issued := tokenPattern.MatchString(got)
-		if issued && (len(got) != len(token) || url.QueryEscape(got) != got) {
-			t.Errorf("%q: got %q, want a token that could have been issued", query, got)
-		}
-		if issued && err == nil && (len(values["token"]) == 0 || values["token"][0] != got) {
-			t.Errorf("%q: got %q, want the first token of %q", query, got, values["token"])
-		}
-		if err == nil && got == "" && tokenPattern.MatchString(values.Get("token")) && query == values.Encode() {
-			t.Errorf("%q: got no token, want %q", query, values.Get("token"))
-		}
-	})
-}

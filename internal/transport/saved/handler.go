@@ -46,6 +46,17 @@ func splitPath(path string) (address, format string, ok bool) {
 	return address, format, !hasFormat || contentTypes[format] != "" || isImage(format)
 }
 
+// Addressed returns the saved query that a request is for: its handle and name, or its
+// hash. It is "" for other requests.
+func Addressed(r *http.Request) string {
+	address, inSaved := strings.CutPrefix(r.URL.Path, Path)
+	if !inSaved {
+		return ""
+	}
+	address, _, _ = splitPath(address)
+	return address
+}
+
 // isImage reports whether a format is one of the chart on the page, which is served
 // with it.
 func isImage(format string) bool { return format == "svg" || format == "png" }
@@ -186,7 +197,7 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 		req = s.parse(r, found, format, negotiated, key.Keyed)
 		s.requests.Put(cache.Timeless, key, req, requestSize+2*len(key.Operation)+2*len(key.Variables))
 	}
-	return req, found.check(caller, caller.Key == "" && tokenOf(r) != "")
+	return req, found.check(caller, caller.Key == "" && auth.TokenOf(r) != "")
 }
 
 // parse reads the parameters of a request.

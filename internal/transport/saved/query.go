@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"palmares/auth"
 	"palmares/graph"
 	"palmares/graph/document"
 	"palmares/internal/core/params"
@@ -33,7 +34,7 @@ const (
 
 // The parameters of every saved query.
 const (
-	formatName, dialectName, tokenName = "format", "dialect", "token"
+	formatName, dialectName = "format", "dialect"
 
 	formatJSON = "json"
 )
@@ -96,7 +97,7 @@ func parameterOf(v *ast.VariableDefinition) (params.Param, error) {
 	if p.Repeats = t.Elem != nil; p.Repeats {
 		t = t.Elem
 	}
-	if slices.ContainsFunc(common, func(c params.Param) bool { return c.Name == v.Variable }) || v.Variable == tokenName {
+	if slices.ContainsFunc(common, func(c params.Param) bool { return c.Name == v.Variable }) || v.Variable == auth.TokenParameter {
 		return p, problem.New(problem.BadInput, "$%s is reserved: every saved query has a parameter with this name. Rename the variable.", v.Variable)
 	}
 	if t.Elem != nil || v.Definition.Kind == ast.InputObject || t.NamedType == "JSON" {
@@ -207,7 +208,7 @@ func (q *query) unknown(rawQuery string) []string {
 	for _, p := range known {
 		names = append(names, p.Name)
 	}
-	return rest.UnknownParameters(rawQuery, append(known, params.Param{Name: tokenName}), names)
+	return rest.UnknownParameters(rawQuery, append(known, params.Param{Name: auth.TokenParameter}), names)
 }
 
 // bodyOf returns the part of a result that is the response body. It is null if a

@@ -50,7 +50,6 @@ type Queries struct {
 	builtIn  map[string]*record // by address
 	saving   sync.Map           // accounts that are saving a query
 	records  *lookup.Table[*record]
-	tokens   *lookup.Table[tokenOwner]
 	requests *cache.Table[*request]
 }
 
@@ -59,7 +58,6 @@ type Queries struct {
 func New(cfg Config) (*Queries, error) {
 	s := &Queries{Config: cfg, builtIn: map[string]*record{}, requests: cache.NewTable[*request](cfg.Cache, "saved requests")}
 	s.records = lookup.New(cfg.Cache, "saved queries", s.read)
-	s.tokens = lookup.New(cfg.Cache, "tokens", s.readToken)
 	for _, b := range cfg.BuiltIn {
 		q, err := newQuery(cfg.Executor, b.Text)
 		if err != nil {
@@ -155,10 +153,9 @@ func errNoQuery(name string) error {
 	return problem.New(problem.NotFound, "The account has no saved query named %q.", params.Truncate(name))
 }
 
-// forget makes a change to an account's queries or tokens visible.
+// forget makes a change to an account's queries visible.
 func (s *Queries) forget(owner *ent.Account) {
 	s.records.Forget(func(r *record) bool { return r.account == owner.ID })
-	s.tokens.Forget(func(t tokenOwner) bool { return t.caller.Account == owner.ID })
 }
 
 // changed returns the error of a statement that changes one saved query.
@@ -168,6 +165,28 @@ func (s *Queries) changed(owner *ent.Account, name string, rows int, err error) 
 		return errNoQuery(name)
 	}
 	return err
+}
+
+// SetToken creates a new token for a saved query, which replaces any previous one,
+// and returns it. Only its hash is stored, so it cannot be shown again.
+func (s *Queries) SetToken(ctx context.Context, owner *ent.Account, name string) (string, error) {
+	token, hash := auth.NewQueryToken()
+	return token, s.setToken(ctx, owner, name, &hash)
+}
+
+// RevokeToken removes the token of a saved query.
+func (s *Queries) RevokeToken(ctx context.Context, owner *ent.Account, name string) error {
+	return s.setToken(ctx, owner, name, nil)
+}
+
+func (s *Queries) setToken(ctx context.Context, owner *ent.Account, name string, hash *string) error {
+	update := s.Store.Write.SavedQuery.Update().
+		Where(savedquery.AccountID(owner.ID), savedquery.Name(name)).SetNillableTokenHash(hash)
+	if hash == nil {
+		update.ClearTokenHash()
+	}
+	n, err := update.Save(ctx)
+	return s.changed(owner, name, n, err)
 }
 
 // Text returns the current text of a saved query.

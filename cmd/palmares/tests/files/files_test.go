@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,13 +13,11 @@ import (
 	"testing"
 
 	"palmares/auth"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
-	"palmares/internal/transport/saved"
 )
 
 type got struct {
@@ -117,11 +114,10 @@ func TestFiles(t *testing.T) {
 		}
 
 		// A key, HTTP Basic or a download token; before the redirect, too.
-		owner, err := auth.NewAccounts(testkit.Open(t, cfg)).Find(t.Context(), email)
+		accounts := auth.NewAccounts(testkit.Open(t, cfg))
+		owner, err := accounts.Find(t.Context(), email)
 		check.OK(t, err)
-		tokens, err := saved.New(saved.Config{Store: testkit.Open(t, cfg), Cache: cache.New(1<<20, nil, slog.New(slog.DiscardHandler))})
-		check.OK(t, err)
-		token, err := tokens.CreateDownloadToken(t.Context(), owner, "sheet")
+		token, err := accounts.CreateDownloadToken(t.Context(), owner, "sheet")
 		check.OK(t, err)
 		for _, path := range []string{tools, "/files/latest/tools.parquet", tools + "?token=dt_AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
 			get(t, s, "GET", path).want(t, 401, "error")
@@ -141,9 +137,9 @@ func TestFiles(t *testing.T) {
 			}
 		}
 
-		created, err := tokens.DownloadTokens(t.Context(), owner)
+		created, err := accounts.DownloadTokens(t.Context(), owner)
 		check.OK(t, err)
-		check.OK(t, tokens.RevokeDownloadToken(t.Context(), owner, created[0].ID))
+		check.OK(t, accounts.RevokeDownloadToken(t.Context(), owner, created[0].ID))
 		wait.Until(t, "the token is refused", func() bool { return get(t, s, "GET", tools+"?token="+token).StatusCode == 401 })
 		get(t, s, "GET", "/files/latest/tools.parquet?token="+token).want(t, 401, "revoked")
 

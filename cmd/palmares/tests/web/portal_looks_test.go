@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"palmares/auth"
-	"palmares/ent"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
-	"palmares/internal/transport/saved"
 )
 
 // viewer opens pages of a server in a browser.
@@ -153,18 +152,19 @@ func TestPortalIsAccessible(t *testing.T) {
 	v.closedSignUp()
 
 	busy := v.signIn("busy@example.com")
-	account := accountID(t, db, "busy@example.com")
+	account := db.Read.Account.GetX(t.Context(), accountID(t, db, "busy@example.com"))
+	subject := auth.Subject(account)
 	for back := range 30 {
 		day := quota.DayOf(time.Now().AddDate(0, 0, -back)).String()
 		requests := []int{1000, 12, 640, 0, 411, 3}[back%6]
-		check.OK(t, db.Write.Usage.Create().SetAccountID(account).SetDay(day).SetRequests(requests).Exec(t.Context()))
+		check.OK(t, db.Write.Usage.Create().SetSubject(int64(subject)).SetDay(day).SetKey("").SetEndpoint("").SetRequests(requests).Exec(t.Context()))
 	}
-	key, _, err := auth.NewAccounts(db).CreateKey(t.Context(), &ent.Account{ID: account}, "a machine")
+	key, _, err := auth.NewAccounts(db).CreateKey(t.Context(), account, "a machine")
 	v.must(err)
 	parsed, _ := auth.ParseKey(key)
-	calls, today := quota.NewBreakdown(db, slog.New(slog.DiscardHandler)), quota.DayOf(time.Now())
+	calls, today := ledger.New(db, quota.NewCounter(), false, slog.New(slog.DiscardHandler)), quota.DayOf(time.Now())
 	for i, endpoint := range []string{"/api/v1/tools/{slug}", "/graphql", "/mcp", "/q/{handle}/{name}", "other"} {
-		calls.Add(quota.Call{Day: today, Account: account, Key: []string{parsed.ID, "", saved.TokenKey}[i%3], Endpoint: endpoint}, 1+i*i*1234)
+		calls.Add(ledger.Call{Day: today, Subject: subject, Key: []string{parsed.ID, "", auth.TokenKey}[i%3], Endpoint: endpoint}, 1+i*i*1234)
 	}
 	calls.Write(t.Context())
 	v.inEachView(busy, "usage-spent", "/account/usage")

@@ -10,7 +10,7 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/ent/formerusage"
+	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
@@ -23,7 +23,7 @@ type service struct {
 	store    *store.Store
 	now      time.Time
 	accounts *auth.Accounts
-	ledger   *quota.Ledger
+	ledger   *ledger.Ledger
 	handler  http.Handler
 }
 
@@ -39,13 +39,13 @@ func newService(t *testing.T, db *store.Store) *service {
 	clock := func() time.Time { return s.now }
 	keyring, counter := auth.NewKeyring(db, log, auth.Rules{}), quota.NewCounter()
 	auth.SetClock(clock, s.accounts, keyring)
-	s.ledger = quota.NewLedger(db, counter, true, auth.AddFormerUsage, log)
+	s.ledger = ledger.New(db, counter, true, log)
 	gate := &quota.Gate{Store: counter, Now: clock, Caller: func(r *http.Request) quota.Caller {
 		c := auth.CallerFrom(r.Context())
-		return quota.Caller{
-			Subject: quota.Account(c.Account), Limit: c.Plan.Terms().DailyQuota, Tier: c.Plan.Terms().Tier,
-			Carried: c.Carried, CarriedDay: c.CarriedDay,
-		}
+		return quota.Caller{Subject: c.Subject, Limit: c.Plan.Terms().DailyQuota, Tier: c.Plan.Terms().Tier}
+	}, Record: func(r *http.Request, day quota.Day, n int) {
+		c := auth.CallerFrom(r.Context())
+		s.ledger.Add(ledger.Call{Day: day, Subject: c.Subject, Key: c.Key, Endpoint: "/api/v1/tools"}, n)
 	}}
 	s.handler = keyring.Identify(gate.Count(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	return s
@@ -133,8 +133,8 @@ func TestSpentQuotaOutlivesAccount(t *testing.T) {
 		s.delete(acc)
 		acc, key = s.signUp(" ANA@Example.com")
 		s.wantLeft(key, 0)
-		if days, err := s.accounts.Usage(t.Context(), acc, 1); err != nil || len(days) != 0 {
-			t.Errorf("got usage %v, %v, want none for rejected requests", days, err)
+		if days, err := s.accounts.Usage(t.Context(), acc, 1); err != nil || len(days) != 1 || days[0] != (auth.DayUsage{Day: "2026-11-15", Requests: daily}) {
+			t.Errorf("got usage %v, %v, want %d requests", days, err, daily)
 		}
 		_, other := s.signUp("ben@example.com")
 		s.wantLeft(other, daily)
@@ -154,7 +154,6 @@ func TestRepeatedDeletions(t *testing.T) {
 			t.Fatal(err)
 		}
 		acc, key := s.withKey("ana@example.com")
-		check.Equal(t, acc.CarriedRequests, 900, "requests carried")
 		s.wantLeft(key, 100)
 		check.OK(t, s.accounts.SetPlan(t.Context(), acc, auth.Pro))
 		s.now = s.now.Add(time.Minute) // the plan is looked up again
@@ -194,8 +193,6 @@ func TestQuotaOfChangedAddress(t *testing.T) {
 		s.delete(acc) // acc still has the previous address
 		s.ledger.Write(t.Context())
 
-		_, hannah := s.signUp("hannah@example.com")
-		s.wantLeft(hannah, 400)
 		_, ana := s.signUp("ana@example.com")
 		s.wantLeft(ana, 400)
 	})
@@ -218,20 +215,62 @@ func TestAlternatingAddresses(t *testing.T) {
 	})
 }
 
-// A hash of the address remains until the end of the day.
-func TestFormerUsageIsDeleted(t *testing.T) {
+// Two accounts that swap their addresses keep their counts, and so do the accounts that
+// sign up with these addresses after them.
+func TestSwappedAddresses(t *testing.T) {
+	eachService(t, func(t *testing.T, s *service) {
+		ana, anasKey := s.signUp("ana@example.com")
+		ben, bensKey := s.signUp("ben@example.com")
+		s.spend(anasKey, 100)
+		s.spend(bensKey, 300)
+		s.changeEmail(ana, "zoe@example.com")
+		s.changeEmail(ben, "ana@example.com")
+		ana.Email = "zoe@example.com"
+		s.changeEmail(ana, "ben@example.com")
+		s.now = s.now.Add(time.Minute) // the accounts are looked up again
+		s.spend(anasKey, 100)
+		s.spend(bensKey, 300)
+		s.delete(ben)
+		s.delete(ana)
+		_, anasKey = s.signUp("ana@example.com")
+		_, bensKey = s.signUp("ben@example.com")
+		s.wantLeft(anasKey, daily-200)
+		s.wantLeft(bensKey, daily-600)
+	})
+}
+
+// An account whose address was the first of another account has a quota of its own, the
+// same one each time.
+func TestSecondAccountOfAnAddress(t *testing.T) {
+	eachService(t, func(t *testing.T, s *service) {
+		first, firstKey := s.signUp("ana@example.com")
+		s.changeEmail(first, "zoe@example.com")
+		for range 3 {
+			second, key := s.signUp("ana@example.com")
+			s.spend(key, 300)
+			s.delete(second)
+		}
+		s.wantLeft(firstKey, daily)
+		_, key := s.signUp("ana@example.com")
+		s.wantLeft(key, daily-900)
+	})
+}
+
+// The count of a deleted account remains until the end of the day, and its earlier usage is
+// deleted at once.
+func TestUsageOfDeletedAccount(t *testing.T) {
 	eachService(t, func(t *testing.T, s *service) {
 		acc, key := s.signUp("ana@example.com")
+		s.spend(key, 3)
+		s.now = s.now.Add(24 * time.Hour)
 		s.spend(key, 5)
 		s.delete(acc)
-		row := s.store.Write.FormerUsage.Query().OnlyX(t.Context())
-		if len(row.EmailHash) != 64 || row.Day != "2026-11-15" || row.Requests != 5 || row.AccountID != acc.ID {
-			t.Errorf("got %v, want 5 requests under a hash", row)
+		if row := s.store.Write.Usage.Query().OnlyX(t.Context()); row.Day != "2026-11-16" || row.Requests != 5 || row.Subject != *acc.Subject {
+			t.Errorf("got %v, want the 5 requests of today", row)
 		}
-		s.store.Write.FormerUsage.Create().SetEmailHash("x").SetAccountID(99).SetDay("2027-11-15").SetRequests(1).ExecX(t.Context())
-		check.OK(t, auth.DeleteExpired(t.Context(), s.store, s.now))
-		check.Equal(t, s.store.Write.FormerUsage.Query().Where(formerusage.Day("2026-11-15")).CountX(t.Context()), 1, "rows of today")
-		check.OK(t, auth.DeleteExpired(t.Context(), s.store, s.now.Add(12*time.Hour)))
-		check.Equal(t, s.store.Write.FormerUsage.Query().CountX(t.Context()), 0, "rows after midnight")
+		for days, want := range []int{1, 0} {
+			check.OK(t, ledger.Tidy(t.Context(), s.store, quota.DayOf(s.now)+quota.Day(days)))
+			check.Equal(t, s.store.Write.Usage.Query().CountX(t.Context()), want, "%d days later: rows", days)
+		}
 	})
 }
