@@ -35,7 +35,7 @@ func (queryResolver) ToolGroups(
 		keys = append(keys, release.Key(string(*thenBy)))
 	}
 	metrics, convert := model.ToolGroupMetrics(func(field string) bool { return selects(ctx, field) })
-	return mapSlice(r.GroupTools(tools, metrics, keys...), convert), nil
+	return model.Map(r.GroupTools(tools, metrics, keys...), convert), nil
 }
 
 func (queryResolver) ComparisonGroups(
@@ -60,9 +60,9 @@ func (queryResolver) ComparisonGroups(
 	}
 	counts := release.GroupComparisons(found, string(by), string(sort), orZero(minCount), months)
 	start := min((page-1)*limit, len(counts))
-	groups := mapSlice(counts[start:min(start+limit, len(counts))], func(w release.Wins) *model.ComparisonGroup {
+	groups := model.Map(counts[start:min(start+limit, len(counts))], func(w release.Wins) *model.ComparisonGroup {
 		group := &model.ComparisonGroup{
-			Key: w.Key, Count: w.Count, Start: orNil(w.Period.Start), End: orNil(w.Period.End),
+			Key: w.Key, Count: w.Count, Start: model.OrNil(w.Period.Start), End: model.OrNil(w.Period.End),
 		}
 		if rate := w.Rate(); !byMonth {
 			group.Wins, group.WinRate = &w.Wins, &rate
@@ -79,7 +79,7 @@ func (queryResolver) RetirementGroups(
 	ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince, retiredBefore *string,
 	includeEmpty bool,
 ) ([]*model.RetirementGroup, error) {
-	keys := mapSlice(by, model.RetirementGroupKey.String)
+	keys := model.Map(by, model.RetirementGroupKey.String)
 	switch {
 	case len(by) > 2 || len(by) == 2 && by[0] == by[1]:
 		return nil, problem.New(problem.BadInput, "by must be reason, category or both, without duplicates (got %s).",
@@ -94,10 +94,10 @@ func (queryResolver) RetirementGroups(
 	}
 	found := r.MatchingRetired(release.RetiredFilter{Since: retiredSince, Before: retiredBefore})
 	groups := release.CountRetirements(found, string(orZero(every)), keys, periods)
-	return mapSlice(groups, func(g release.RetirementCount) *model.RetirementGroup {
+	return model.Map(groups, func(g release.RetirementCount) *model.RetirementGroup {
 		return &model.RetirementGroup{
-			Reason: (*model.RetirementReason)(orNil(g.Reason)), Category: orNil(g.Category), Count: g.Count,
-			Period: orNil(g.Period.Name), Start: orNil(g.Period.Start), End: orNil(g.Period.End),
+			Reason: (*model.RetirementReason)(model.OrNil(g.Reason)), Category: model.OrNil(g.Category), Count: g.Count,
+			Period: model.OrNil(g.Period.Name), Start: model.OrNil(g.Period.Start), End: model.OrNil(g.Period.End),
 		}
 	}), nil
 }
@@ -126,7 +126,7 @@ func (queryResolver) PriceChangeCounts(
 	counts := r.CountPriceChanges(conditions, func(c *release.PriceChange) bool {
 		return (since == nil || c.ChangedAt >= *since) && (direction == nil || c.Direction == string(*direction))
 	}, months)
-	return mapSlice(counts, func(c release.PriceChangeCount) *model.PriceChangeCount {
+	return model.Map(counts, func(c release.PriceChangeCount) *model.PriceChangeCount {
 		return &model.PriceChangeCount{
 			Month: c.Month.Name, Start: c.Month.Start, End: c.Month.End, Category: c.Category, Count: c.Count,
 		}

@@ -12,6 +12,8 @@ import (
 	"palmares/internal/core/problem"
 )
 
+const maxNestedTools = 50 // tools of a category
+
 func (queryResolver) Categories(ctx context.Context) ([]*model.Category, error) {
 	r := readerFrom(ctx)
 	return r.Categories(r.Release.Categories), nil

@@ -6,6 +6,7 @@ import (
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
+	"palmares/internal/core/params"
 )
 
 func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Comparison, error) {
@@ -49,9 +50,9 @@ func comparisonConnection(c connection[*model.Comparison]) *model.ComparisonConn
 // findComparisons returns the comparisons that satisfy a filter, most recently updated
 // first.
 func (r *reader) findComparisons(f release.ComparisonFilter) ([]*release.Comparison, error) {
-	if err := checkSlugs(
-		argument{"category", f.Category}, argument{"tool", f.Tool},
-		argument{"otherTool", f.OtherTool}, argument{"winner", f.Winner},
+	if err := cmp.Or(
+		params.CheckSlug("category", orZero(f.Category)), params.CheckSlug("tool", orZero(f.Tool)),
+		params.CheckSlug("otherTool", orZero(f.OtherTool)), params.CheckSlug("winner", orZero(f.Winner)),
 	); err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func (r *reader) listComparisons(items []*release.Comparison) *list[*release.Com
 // addTools sets the tools of items to those with their slugs that exist, active or
 // retired.
 func addTools[Item any](r *reader, items []*Item, place func(*Item) (slug string, tool *model.ComparedTool)) {
-	slugs := mapSlice(items, func(item *Item) string { slug, _ := place(item); return slug })
+	slugs := model.Map(items, func(item *Item) string { slug, _ := place(item); return slug })
 	tools := r.ComparedTools(existing(slugs, r.Tool))
 	for _, item := range items {
 		slug, tool := place(item)

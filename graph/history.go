@@ -20,7 +20,7 @@ func (activeResolver) History(ctx context.Context, t *model.Tool) ([]*model.Tool
 		return scores, err
 	})
 	moments := r.Moments(t.Tool, scores[t.Slug], document.MaxPageSize)
-	return mapSlice(moments, func(m release.Moment) *model.ToolMoment {
+	return model.Map(moments, func(m release.Moment) *model.ToolMoment {
 		return &model.ToolMoment{At: m.At, Pricing: model.Pricing(m.Pricing), Price: m.Price, Score: m.Score}
 	}), err
 }

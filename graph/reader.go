@@ -63,7 +63,7 @@ func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader 
 		*scan = Scan{release: of, lists: map[string]any{}}
 	}
 	return &reader{
-		View:     model.View{Release: of, Pinned: !asOf.isNewest()},
+		View:     model.View{Release: of, Pinned: !asOf.IsNewest()},
 		executor: e, scan: scan, searches: map[string]release.Relevance{},
 	}
 }
@@ -155,19 +155,7 @@ func (queryResolver) Feed(ctx context.Context) (*model.Feed, error) {
 }
 
 func (queryResolver) Stats(ctx context.Context) (*model.Statistics, error) {
-	info := readerFrom(ctx).Info
-	if info == nil {
-		return &model.Statistics{}, nil
-	}
-	return statistics(info), nil
-}
-
-func statistics(release *ent.Release) *model.Statistics {
-	return &model.Statistics{
-		ToolsTotal: release.ToolsTotal, ToolsTested: release.ToolsTested,
-		ToolsAvgScore: release.ToolsAvgScore, ToolsAvgScoreOrZero: orZero(release.ToolsAvgScore),
-		ToolsRetired: release.ToolsRetired, ComparisonsTotal: release.ComparisonsTotal,
-	}
+	return model.NewStatistics(readerFrom(ctx).Info), nil
 }
 
 func orZero[T any](value *T) (zero T) {

@@ -52,7 +52,7 @@ func (queryResolver) Series(
 		keyOf = release.Key(string(by))
 	}
 	found := r.Series(points, described, keyOf, condition, includeFirstImport)
-	return mapSlice(found, func(s release.Series) *model.Series {
+	return model.Map(found, func(s release.Series) *model.Series {
 		series := &model.Series{Metric: metrics[s.Metric]}
 		if by != model.SeriesKeyNone {
 			series.Key = &s.Key
@@ -77,7 +77,7 @@ func conditionsOverTime(filter *model.ToolFilter) (release.Filter, error) {
 	case filter != nil && filter.PriceIncreases != nil:
 		return nil, problem.New(problem.BadInput, "filter.priceIncreases is not supported here.")
 	}
-	return toolConditions(filter)
+	return filter.Conditions()
 }
 
 // checkDays rejects days that are not in order or too far apart; both may be
@@ -124,7 +124,7 @@ func (queryResolver) Movers(
 		func(m release.Mover) bool {
 			return direction != nil && (*direction == model.MoverDirectionUp) != (m.After > m.Before)
 		})
-	movers := mapSlice(found[:min(first, len(found))], func(m release.Mover) *model.Mover {
+	movers := model.Map(found[:min(first, len(found))], func(m release.Mover) *model.Mover {
 		return &model.Mover{Slug: m.Slug, Before: m.Before, After: m.After, Change: m.Change, Percent: m.Percent}
 	})
 	addTools(r, movers, func(m *model.Mover) (string, *model.ComparedTool) { return m.Slug, &m.Tool })

@@ -48,7 +48,7 @@ func toolConnection(c connection[*model.Tool]) *model.ToolConnection {
 }
 
 func slugsOf(tools []*release.Tool) []string {
-	return distinct(mapSlice(tools, func(t *release.Tool) string { return t.Slug }))
+	return distinct(model.Map(tools, func(t *release.Tool) string { return t.Slug }))
 }
 
 // linksResolver resolves the fields that active and retired tools have in common.
@@ -180,7 +180,7 @@ func (queryResolver) RetiredToolConnection(
 // order. There are far fewer retired tools than active ones, so they need no search
 // index.
 func searchRetired(tools []*release.Tool, query string) (found []*release.Tool, err error) {
-	if err := checkText("search", query, params.MaxText); err != nil {
+	if err := params.CheckText("search", query, params.MaxText); err != nil {
 		return nil, err
 	}
 	words := distinct(text.Words(query))
@@ -207,7 +207,7 @@ func (r *reader) retiredList(
 		name: "retired tools", places: release.ByRetirement.Places(), nodes: r.RetiredTools,
 	}
 	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) {
-		if err := checkSlugs(argument{"category", filter.Category}); err != nil {
+		if err := params.CheckSlug("category", orZero(filter.Category)); err != nil {
 			return nil, err
 		}
 		found := r.MatchingRetired(filter)

@@ -158,6 +158,31 @@ func (p Param) add(list any, text string) (any, error) {
 // IsText reports whether a database can store a string as text.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
+// IsDay reports whether a text is an existing day in the form YYYY-MM-DD; there is no year 0.
+func IsDay(text string) bool {
+	day, err := time.Parse(time.DateOnly, text)
+	return err == nil && day.Year() != 0
+}
+
+// CheckText rejects strings that are too long or that a database cannot compare.
+func CheckText(name, value string, maxLength int) error {
+	switch {
+	case !utf8.ValidString(value):
+		return problem.New(problem.BadInput, "%s must be valid UTF-8.", name)
+	case strings.ContainsRune(value, 0):
+		return problem.New(problem.BadInput, "%s must not contain NUL characters.", name)
+	case utf8.RuneCountInString(value) > maxLength:
+		return problem.New(problem.BadInput, string(tooLong), name, maxLength)
+	}
+	return nil
+}
+
+const tooLong lang.Message = "%s must have at most %d characters." // shown on pages too
+
+// CheckSlug rejects strings that cannot be slugs. The limit is above where Parse cuts a
+// text, so that REST finds nothing by a longer slug instead of rejecting it.
+func CheckSlug(name, slug string) error { return CheckText(name, slug, 500) }
+
 // MaxText is longer than any stored name, in characters.
 const MaxText = 200
 
@@ -189,7 +214,7 @@ func (p Param) Parse(value string) (any, error) {
 		}
 		return value == "true", nil
 	case p.Kind == "Date":
-		if day, err := time.Parse(time.DateOnly, value); err != nil || day.Year() == 0 {
+		if !IsDay(value) {
 			return nil, p.invalid(lang.NewPhrase("a valid date in the form YYYY-MM-DD"), value)
 		}
 	case value == "":
@@ -197,7 +222,7 @@ func (p Param) Parse(value string) (any, error) {
 	case p.Pattern != nil && !p.Pattern.MatchString(value):
 		return nil, p.invalid(lang.NewPhrase(lang.Message(p.Form)), value)
 	case p.Max > 0 && utf8.RuneCountInString(value) > p.Max:
-		return nil, problem.New(problem.BadInput, "%s must have at most %d characters.", p.Name, p.Max)
+		return nil, problem.New(problem.BadInput, string(tooLong), p.Name, p.Max)
 	case p.Max > 0 && p.Max < math.MaxInt32: // it has its own limit
 		return value, nil
 	}
