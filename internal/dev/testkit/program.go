@@ -13,14 +13,6 @@ import (
 	"testing"
 )
 
-// Check ends the test if there is an error.
-func Check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Main runs a program that uses the helpers of tests. If it fails or is
 // interrupted, it exits with status 1, after its cleanups.
 func Main(name string, run func(t testing.TB)) {
