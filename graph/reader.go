@@ -41,7 +41,7 @@ func (Resolver) EmbeddingsDocument() generated.EmbeddingsDocumentResolver {
 // Active and retired tools share the resolvers of their links.
 func (Resolver) Tool() generated.ToolResolver { return activeResolver{} }
 func (Resolver) RetiredTool() generated.RetiredToolResolver {
-	return linksResolver[*model.RetiredTool]{}
+	return retiredResolver{}
 }
 
 // reader reads one release for one operation, whose resolvers run one after the other.

@@ -54,6 +54,11 @@ func slugsOf(tools []*release.Tool) []string {
 // linksResolver resolves the fields that active and retired tools have in common.
 type linksResolver[T interface{ InCatalog() *model.CatalogTool }] struct{}
 
+// retiredResolver resolves the fields of retired tools.
+type retiredResolver struct {
+	linksResolver[*model.RetiredTool]
+}
+
 // activeResolver resolves the fields of active tools.
 type activeResolver struct{ linksResolver[*model.Tool] }
 

@@ -63,6 +63,9 @@ type QueryResolver interface {
 	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
 }
 type RetiredToolResolver interface {
+	AddedAt(ctx context.Context, obj *model.RetiredTool) (string, error)
+	LifetimeDays(ctx context.Context, obj *model.RetiredTool) (*int, error)
+
 	Comparisons(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Comparison, error)
 	ComparisonConnection(ctx context.Context, obj *model.RetiredTool, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
 	Alternatives(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Tool, error)
@@ -73,6 +76,9 @@ type SubscriptionResolver interface {
 	CatalogPublished(ctx context.Context) (<-chan *model.Publication, error)
 }
 type ToolResolver interface {
+	AddedAt(ctx context.Context, obj *model.Tool) (string, error)
+	Rank(ctx context.Context, obj *model.Tool, in model.RankScope) (*model.ToolRank, error)
+
 	Comparisons(ctx context.Context, obj *model.Tool, limit int) ([]*model.Comparison, error)
 	ComparisonConnection(ctx context.Context, obj *model.Tool, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
 	Alternatives(ctx context.Context, obj *model.Tool, limit int) ([]*model.Tool, error)
@@ -1218,6 +1224,10 @@ type RetiredTool implements ComparedTool & Node {
   reason: RetirementReason!
   "The date of the retirement."
   retiredAt: Date!
+  "The date of the release that first had the tool."
+  addedAt: Date! @cost(once: "10")
+  "The number of days from ` + "`" + `addedAt` + "`" + ` to ` + "`" + `retiredAt` + "`" + `; null if the tool was retired before it was added to the catalog."
+  lifetimeDays: Int @cost(once: "10")
   "What happened to the tool, in French."
   note: String!
   "The published comparisons with this tool, most recently updated first."
@@ -1618,6 +1628,13 @@ type Tool implements ComparedTool & Node {
   alternativesUrl: URL!
   "The date of the last update."
   updatedAt: Date!
+  "The date of the release that first had the tool."
+  addedAt: Date! @cost(once: "10")
+  "The rank of the tool by score; null if it has not been tested."
+  rank(
+    "The tools to compare it with."
+    in: RankScope! = category
+  ): ToolRank @cost(once: "5", oncePerTool: "0.003")
   "The importance of the tool, from 1 (highest) to 3 (lowest)."
   tier: Int!
   "Whether the tool is widely known."
@@ -1679,6 +1696,24 @@ type Tool implements ComparedTool & Node {
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 20
   ): [ToolVersion!]! @cost(once: "15") @listSize(slicingArguments: ["limit"])
+}
+
+"The tools that a tool is ranked with."
+enum RankScope {
+  "The active tools of its category."
+  category
+  "All active tools."
+  all
+}
+
+"The rank of a tool by score."
+type ToolRank {
+  "The position, from 1. Tools with the same score share a position, and those after them skip as many: 1, 1, 3."
+  position: Int!
+  "The number of tools with a rank: those with a score."
+  of: Int!
+  "The position in the previous release, in the category that the tool had then; null if it had none, or if that release can no longer be read."
+  previous: Int
 }
 
 "The languages of the catalog's texts."
@@ -2274,6 +2309,10 @@ func (ec *executionContext) childFields_RetiredTool(ctx context.Context, field g
 		return ec.fieldContext_RetiredTool_reason(ctx, field)
 	case "retiredAt":
 		return ec.fieldContext_RetiredTool_retiredAt(ctx, field)
+	case "addedAt":
+		return ec.fieldContext_RetiredTool_addedAt(ctx, field)
+	case "lifetimeDays":
+		return ec.fieldContext_RetiredTool_lifetimeDays(ctx, field)
 	case "note":
 		return ec.fieldContext_RetiredTool_note(ctx, field)
 	case "comparisons":
@@ -2458,6 +2497,10 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_alternativesUrl(ctx, field)
 	case "updatedAt":
 		return ec.fieldContext_Tool_updatedAt(ctx, field)
+	case "addedAt":
+		return ec.fieldContext_Tool_addedAt(ctx, field)
+	case "rank":
+		return ec.fieldContext_Tool_rank(ctx, field)
 	case "tier":
 		return ec.fieldContext_Tool_tier(ctx, field)
 	case "mainstream":
@@ -2584,6 +2627,18 @@ func (ec *executionContext) childFields_ToolPage(ctx context.Context, field grap
 		return ec.fieldContext_ToolPage_meta(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ToolPage", field.Name)
+}
+
+func (ec *executionContext) childFields_ToolRank(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "position":
+		return ec.fieldContext_ToolRank_position(ctx, field)
+	case "of":
+		return ec.fieldContext_ToolRank_of(ctx, field)
+	case "previous":
+		return ec.fieldContext_ToolRank_previous(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ToolRank", field.Name)
 }
 
 func (ec *executionContext) childFields_ToolVersion(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4130,6 +4185,20 @@ func (ec *executionContext) field_Tool_comparisons_args(ctx context.Context, raw
 	return args, nil
 }
 
+func (ec *executionContext) field_Tool_rank_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "in",
+		func(ctx context.Context, v any) (model.RankScope, error) {
+			return ec.unmarshalNRankScope2palmaresᚋgraphᚋmodelᚐRankScope(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["in"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Tool_tagline_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -5585,6 +5654,52 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 	return fc, nil
 }
 
+func (ec *executionContext) _RetiredTool_addedAt(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetiredTool_addedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RetiredTool().AddedAt(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDate2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetiredTool_addedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetiredTool", field, true, true, errors.New("field of type Date does not have child fields"))
+}
+
+func (ec *executionContext) _RetiredTool_lifetimeDays(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetiredTool_lifetimeDays(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RetiredTool().LifetimeDays(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RetiredTool_lifetimeDays(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetiredTool", field, true, true, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _RetiredTool_comparisons(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5833,6 +5948,73 @@ func (ec *executionContext) fieldContext_Subscription_catalogPublished(_ context
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Publication(ctx, field)
 		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Tool_addedAt(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_addedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Tool().AddedAt(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDate2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_addedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Tool", field, true, true, errors.New("field of type Date does not have child fields"))
+}
+
+func (ec *executionContext) _Tool_rank(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_rank(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Tool().Rank(ctx, obj, fc.Args["in"].(model.RankScope))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolRank) graphql.Marshaler {
+			return ec.marshalOToolRank2ᚖpalmaresᚋgraphᚋmodelᚐToolRank(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_rank(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Tool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ToolRank(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Tool_rank_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -8663,6 +8845,16 @@ func (ec *executionContext) marshalNPublication2ᚖpalmaresᚋgraphᚋmodelᚐPu
 	return ec._Publication(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNRankScope2palmaresᚋgraphᚋmodelᚐRankScope(ctx context.Context, v any) (model.RankScope, error) {
+	var res model.RankScope
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRankScope2palmaresᚋgraphᚋmodelᚐRankScope(ctx context.Context, sel ast.SelectionSet, v model.RankScope) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) marshalNRelease2ᚖpalmaresᚋgraphᚋmodelᚐRelease(ctx context.Context, sel ast.SelectionSet, v *model.Release) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -9623,6 +9815,13 @@ func (ec *executionContext) marshalOToolGroupKey2ᚖpalmaresᚋgraphᚋmodelᚐT
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOToolRank2ᚖpalmaresᚋgraphᚋmodelᚐToolRank(ctx context.Context, sel ast.SelectionSet, v *model.ToolRank) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ToolRank(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx context.Context, v any) (*model.ToolSort, error) {
@@ -11986,6 +12185,13 @@ func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, col
 			b = appendText(b, string(obj.Reason()))
 		case "retiredAt":
 			b = appendText(b, string(obj.RetiredAt))
+		case "addedAt":
+			b, ok = appendMarshaler(b, ec._RetiredTool_addedAt(ctx, field, obj))
+		case "lifetimeDays":
+			b, ok = appendMarshaler(b, ec._RetiredTool_lifetimeDays(ctx, field, obj))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "note":
 			b = appendText(b, string(obj.Note()))
 		case "comparisons":
@@ -12893,6 +13099,13 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 			b = appendText(b, string(obj.AlternativesURL))
 		case "updatedAt":
 			b = appendText(b, string(obj.UpdatedAt))
+		case "addedAt":
+			b, ok = appendMarshaler(b, ec._Tool_addedAt(ctx, field, obj))
+		case "rank":
+			b, ok = appendMarshaler(b, ec._Tool_rank(ctx, field, obj))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "tier":
 			b = strconv.AppendInt(b, int64(obj.Tier), 10)
 		case "mainstream":
@@ -13651,6 +13864,83 @@ func (ec *executionContext) fieldContext_ToolPage_meta(_ context.Context, field 
 	return &graphql.FieldContext{Object: "ToolPage", Field: field}, nil
 }
 
+var toolRankImplementors = []string{"ToolRank"}
+
+func (ec *executionContext) _ToolRank(ctx context.Context, sel ast.SelectionSet, obj *model.ToolRank) graphql.Marshaler {
+	b, ok := ec.appendToolRank(ctx, nil, fields.Collect(ec.OperationContext, sel, toolRankImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendToolRankList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolRank) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, toolRankImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendToolRank(ec.at(ctx, i), b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendToolRank reports whether no field that must have a value is null.
+func (ec *executionContext) appendToolRank(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ToolRank) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ToolRank")
+		case "position":
+			b = strconv.AppendInt(b, int64(obj.Position), 10)
+		case "of":
+			b = strconv.AppendInt(b, int64(obj.Of), 10)
+		case "previous":
+			if value := obj.Previous; value == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendInt(b, int64(*value), 10)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ToolRank_position(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolRank", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolRank_of(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolRank", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolRank_previous(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolRank", Field: field}, nil
+}
+
 var toolVersionImplementors = []string{"ToolVersion"}
 
 func (ec *executionContext) _ToolVersion(ctx context.Context, sel ast.SelectionSet, obj *model.ToolVersion) graphql.Marshaler {
@@ -14129,6 +14419,7 @@ func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgen�
 
 // resolved are the names of fields below the root that have a resolver.
 var resolved = map[string]bool{
+	"addedAt":              true,
 	"alternatives":         true,
 	"changes":              true,
 	"chunkCount":           true,
@@ -14136,6 +14427,8 @@ var resolved = map[string]bool{
 	"comparisonConnection": true,
 	"comparisons":          true,
 	"history":              true,
+	"lifetimeDays":         true,
+	"rank":                 true,
 	"reviewSections":       true,
 	"toolConnection":       true,
 	"tools":                true,

@@ -585,6 +585,16 @@ type ToolPage struct {
 	Meta *PageInfoByNumber `json:"meta"`
 }
 
+// The rank of a tool by score.
+type ToolRank struct {
+	// The position, from 1. Tools with the same score share a position, and those after them skip as many: 1, 1, 3.
+	Position int `json:"position"`
+	// The number of tools with a rank: those with a score.
+	Of int `json:"of"`
+	// The position in the previous release, in the category that the tool had then; null if it had none, or if that release can no longer be read.
+	Previous *int `json:"previous,omitempty"`
+}
+
 // A tool as it was from one release to another.
 type ToolVersion struct {
 	// The first release with this version.
@@ -1441,6 +1451,64 @@ func (e *Pricing) UnmarshalJSON(b []byte) error {
 }
 
 func (e Pricing) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The tools that a tool is ranked with.
+type RankScope string
+
+const (
+	// The active tools of its category.
+	RankScopeCategory RankScope = "category"
+	// All active tools.
+	RankScopeAll RankScope = "all"
+)
+
+var AllRankScope = []RankScope{
+	RankScopeCategory,
+	RankScopeAll,
+}
+
+func (e RankScope) IsValid() bool {
+	switch e {
+	case RankScopeCategory, RankScopeAll:
+		return true
+	}
+	return false
+}
+
+func (e RankScope) String() string {
+	return string(e)
+}
+
+func (e *RankScope) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = RankScope(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid RankScope", str)
+	}
+	return nil
+}
+
+func (e RankScope) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *RankScope) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e RankScope) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

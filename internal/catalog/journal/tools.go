@@ -147,6 +147,23 @@ func (t Tools) Versions(ctx context.Context, limit int) ([]*Event, error) {
 	return ByNumbers(ctx, t.DB.JournalEntry, numbers)
 }
 
+// FirstReleases returns the number of the release that first had each tool.
+func (t Tools) FirstReleases(ctx context.Context) (map[string]int, error) {
+	first := map[string]int{}
+	of := func(t Tools) *entsql.Selector {
+		s := t.entries([]string{journalentry.FieldSlug}, ofTypes(EventToolCreated, EventToolRetired))
+		return s.AppendSelectExprAs(entsql.Raw("min("+journalentry.FieldReleaseNumber+")"), "first").GroupBy(journalentry.FieldSlug)
+	}
+	err := t.scan(ctx, of, func(rows *sql.Rows) error {
+		var slug string
+		var release int
+		err := rows.Scan(&slug, &release)
+		first[slug] = release
+		return err
+	})
+	return first, err
+}
+
 // ScoreChange is the creation of a tool or a change to its score.
 type ScoreChange struct {
 	Slug, Day string

@@ -124,6 +124,9 @@ func dayNumber(day string) float64 {
 	return float64(date.Unix() / (24 * 60 * 60))
 }
 
+// DaysBetween returns the number of days from one day to another.
+func DaysBetween(first, last string) int { return int(dayNumber(last) - dayNumber(first)) }
+
 // numbers is a set of numbers that may repeat. Numbers are counted instead of
 // added up, so that removing one leaves no rounding error.
 type numbers struct {
