@@ -16,12 +16,12 @@ func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Compar
 }
 
 func (queryResolver) Comparisons(
-	ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string,
-	page int, limit int,
+	ctx context.Context, slugs, domains []string,
+	category, tool, otherTool, winner, updatedSince, updatedBefore *string, page int, limit int,
 ) (*model.ComparisonPage, error) {
 	items, meta, err := readerFrom(ctx).
 		comparisonList(ctx, release.ComparisonFilter{
-			Category: category, Tool: tool, OtherTool: otherTool, Winner: winner,
+			Slugs: slugs, Domains: domains, Category: category, Tool: tool, OtherTool: otherTool, Winner: winner,
 			UpdatedSince: updatedSince, UpdatedBefore: updatedBefore,
 		}).
 		page(ctx, page, limit)
@@ -29,12 +29,13 @@ func (queryResolver) Comparisons(
 }
 
 func (queryResolver) ComparisonConnection(
-	ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string,
+	ctx context.Context, slugs, domains []string,
+	category, tool, otherTool, winner, updatedSince, updatedBefore *string,
 	first *int, after *string, last *int, before *string,
 ) (*model.ComparisonConnection, error) {
 	c, err := readerFrom(ctx).
 		comparisonList(ctx, release.ComparisonFilter{
-			Category: category, Tool: tool, OtherTool: otherTool, Winner: winner,
+			Slugs: slugs, Domains: domains, Category: category, Tool: tool, OtherTool: otherTool, Winner: winner,
 			UpdatedSince: updatedSince, UpdatedBefore: updatedBefore,
 		}).
 		connection(ctx, paging{first, after, last, before})
@@ -51,10 +52,14 @@ func comparisonConnection(c connection[*model.Comparison]) *model.ComparisonConn
 // first.
 func (r *reader) findComparisons(f release.ComparisonFilter) ([]*release.Comparison, error) {
 	if err := cmp.Or(
+		model.CheckKeys("slugs", f.Slugs), model.CheckKeys("domains", f.Domains),
 		params.CheckSlug("category", orZero(f.Category)), params.CheckSlug("tool", orZero(f.Tool)),
 		params.CheckSlug("otherTool", orZero(f.OtherTool)), params.CheckSlug("winner", orZero(f.Winner)),
 	); err != nil {
 		return nil, err
+	}
+	if f.Domains != nil {
+		f.Domains = model.Map(f.Domains, release.Domain)
 	}
 	return r.MatchingComparisons(f), nil
 }

@@ -17,25 +17,29 @@ import (
 
 // toolFilter converts a filter to conditions on tools of the release.
 func (r *reader) toolFilter(filter *model.ToolFilter) (release.Filter, error) {
-	conditions, err := filter.Conditions()
-	if err != nil || filter == nil {
-		return nil, err
-	}
+	return filter.Conditions(func(f *model.ToolFilter) (release.Filter, error) {
+		conditions := r.priceIncreases(f)
+		if !isSearch(f) {
+			return conditions, nil
+		}
+		found, err := r.search(*f.Search)
+		return append(conditions, release.Where(func(t *release.Tool) bool {
+			_, ok := found[t]
+			return ok
+		})), err
+	})
+}
+
+// priceIncreases returns the condition on price increases up to the release being read.
+func (r *reader) priceIncreases(filter *model.ToolFilter) (conditions release.Filter) {
 	if rises := filter.PriceIncreases; rises != nil {
 		conditions = append(conditions, r.PriceRose(rises.Min, orZero(rises.Since)))
 	}
-	if !isSearch(filter) {
-		return conditions, nil
-	}
-	found, err := r.search(*filter.Search)
-	return append(conditions, release.Where(func(t *release.Tool) bool {
-		_, ok := found[t]
-		return ok
-	})), err
+	return conditions
 }
 
 // checkFields checks that there is an order for each value of ToolSort, and a metric for
-// each of SeriesMetric and ToolGroup.
+// each of SeriesMetric, ToolGroup and ToolGroupOrder.
 func checkFields(schema *ast.Schema) error {
 	var errs []error
 	for _, value := range schema.Types["ToolSort"].EnumValues {
@@ -47,6 +51,11 @@ func checkFields(schema *ast.Schema) error {
 	for _, field := range schema.Types["ToolGroup"].Fields {
 		if field.Type.NamedType == "Float" {
 			metrics = append(metrics, field.Name)
+		}
+	}
+	for _, value := range schema.Types["ToolGroupOrder"].EnumValues {
+		if name, _ := release.SplitOrder(value.Name); name != "key" {
+			metrics = append(metrics, name)
 		}
 	}
 	for _, name := range metrics {

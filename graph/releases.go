@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -34,14 +35,14 @@ func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	found, err := r.versions(ctx, []string{slug}, limit)
+	found, err := r.versions(ctx, []string{slug}, limit, false)
 	if err != nil || len(found[slug]) == 0 {
 		return nil, err
 	}
 	return &model.ToolVersions{Slug: slug, Versions: found[slug]}, nil
 }
 
-func (linksResolver[T]) Versions(ctx context.Context, t T, limit int) ([]*model.ToolVersion, error) {
+func (linksResolver[T]) Versions(ctx context.Context, t T, order model.ChangeOrder, limit int) ([]*model.ToolVersion, error) {
 	if err := params.CheckRange("limit", limit, 1, document.MaxPageSize); err != nil {
 		return nil, err
 	}
@@ -49,17 +50,26 @@ func (linksResolver[T]) Versions(ctx context.Context, t T, limit int) ([]*model.
 	own := t.InCatalog()
 	versions, err := model.Once(own.Siblings, graphql.GetFieldContext(ctx).Field.Field,
 		func() (map[string][]*model.ToolVersion, error) {
-			return r.versions(ctx, slugsOf(own.Siblings.Items), limit)
+			return r.versions(ctx, slugsOf(own.Siblings.Items), limit, order == model.ChangeOrderOldestFirst)
 		})
 	return versions[own.Slug], err
 }
 
-// versions returns the newest versions of each tool from the journal, up to the
+// versions returns the newest or oldest versions of each tool from the journal, up to the
 // release being read.
-func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[string][]*model.ToolVersion, error) {
+func (r *reader) versions(
+	ctx context.Context, slugs []string, limit int, fromOldest bool,
+) (map[string][]*model.ToolVersion, error) {
 	if r.Info == nil {
 		return nil, nil
 	}
-	events, err := r.journalOf(slugs...).Versions(ctx, limit)
-	return r.ToolVersions(events, limit), err
+	events, err := r.journalOf(slugs...).Versions(ctx, limit, fromOldest)
+	versions := r.ToolVersions(events)
+	for slug, of := range versions {
+		if fromOldest {
+			slices.Reverse(of)
+		}
+		versions[slug] = of[:min(limit, len(of))]
+	}
+	return versions, err
 }

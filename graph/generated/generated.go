@@ -26,8 +26,8 @@ import (
 )
 
 type CategoryResolver interface {
-	Tools(ctx context.Context, obj *model.Category, sort model.ToolSort, limit int) ([]*model.Tool, error)
-	ToolConnection(ctx context.Context, obj *model.Category, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
+	Tools(ctx context.Context, obj *model.Category, filter *model.ToolFilter, sort model.ToolSort, limit int) ([]*model.Tool, error)
+	ToolConnection(ctx context.Context, obj *model.Category, filter *model.ToolFilter, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
 }
 type EmbeddingsDocumentResolver interface {
 	ChunkCount(ctx context.Context, obj *model.EmbeddingsDocument) (int, error)
@@ -37,15 +37,15 @@ type QueryResolver interface {
 	Feed(ctx context.Context) (*model.Feed, error)
 	Stats(ctx context.Context) (*model.Statistics, error)
 	Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error)
-	ToolGroups(ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error)
+	ToolGroups(ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter, orderBy model.ToolGroupOrder, minCount *int, limit *int) ([]*model.ToolGroup, error)
 	ScoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error)
-	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection, includeEmpty bool) ([]*model.PriceChangeCount, error)
+	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection, includeEmpty bool, includeRetired bool, orderBy model.CountOrder, minCount *int, limit *int) ([]*model.PriceChangeCount, error)
 	Categories(ctx context.Context) ([]*model.Category, error)
 	Category(ctx context.Context, slug string) (*model.Category, error)
 	Changes(ctx context.Context, first *int, after *string, last *int, before *string, types []model.ChangeType, category *string, slug *string, since *string, until *string, release *int, afterRelease *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error)
 	Comparison(ctx context.Context, slug string) (*model.Comparison, error)
-	Comparisons(ctx context.Context, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error)
-	ComparisonConnection(ctx context.Context, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
+	Comparisons(ctx context.Context, slugs []string, domains []string, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error)
+	ComparisonConnection(ctx context.Context, slugs []string, domains []string, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
 	ComparisonGroups(ctx context.Context, by model.ComparisonGroupKey, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, sort model.ComparisonGroupSort, minCount *int, includeEmpty bool, page int, limit int) ([]*model.ComparisonGroup, error)
 	Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error)
 	EmbeddingsSync(ctx context.Context, category *string, sync *string, page int, limit int) (*model.EmbeddingsSyncPage, error)
@@ -55,7 +55,7 @@ type QueryResolver interface {
 	RetiredTool(ctx context.Context, slug string) (*model.RetiredTool, error)
 	RetiredTools(ctx context.Context, reason *model.RetirementReason, category *string, retiredSince *string, retiredBefore *string, search *string, page int, limit int) (*model.RetiredToolPage, error)
 	RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category *string, retiredSince *string, retiredBefore *string, search *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error)
-	RetirementGroups(ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince *string, retiredBefore *string, includeEmpty bool) ([]*model.RetirementGroup, error)
+	RetirementGroups(ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince *string, retiredBefore *string, includeEmpty bool, orderBy model.CountOrder, minCount *int, limit *int) ([]*model.RetirementGroup, error)
 	Series(ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval, from *string, to *string, filter *model.ToolFilter, includeFirstImport bool) ([]*model.Series, error)
 	Movers(ctx context.Context, metric model.MoverMetric, from string, to *string, direction *model.MoverDirection, filter *model.ToolFilter, minChange *float64, first int) ([]*model.Mover, error)
 	Tool(ctx context.Context, slug string) (*model.Tool, error)
@@ -70,7 +70,7 @@ type RetiredToolResolver interface {
 	ComparisonConnection(ctx context.Context, obj *model.RetiredTool, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
 	Alternatives(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Tool, error)
 	Changes(ctx context.Context, obj *model.RetiredTool, types []model.ChangeType, first *int, after *string, last *int, before *string) (*model.ChangeConnection, error)
-	Versions(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.ToolVersion, error)
+	Versions(ctx context.Context, obj *model.RetiredTool, order model.ChangeOrder, limit int) ([]*model.ToolVersion, error)
 }
 type SubscriptionResolver interface {
 	CatalogPublished(ctx context.Context) (<-chan *model.Publication, error)
@@ -88,7 +88,7 @@ type ToolResolver interface {
 	Verdict(ctx context.Context, obj *model.Tool) (*string, error)
 	ReviewSections(ctx context.Context, obj *model.Tool) ([]string, error)
 
-	Versions(ctx context.Context, obj *model.Tool, limit int) ([]*model.ToolVersion, error)
+	Versions(ctx context.Context, obj *model.Tool, order model.ChangeOrder, limit int) ([]*model.ToolVersion, error)
 }
 
 // NewExecutableSchema creates an ExecutableSchema from the ResolverRoot interface.
@@ -212,7 +212,7 @@ func newExecutionContext(
 
 var sources = []*ast.Source{
 	{Name: "../schema/aggregate.graphql", Input: `extend type Query {
-  "The number, scores and prices of tools in each group, ordered by ` + "`" + `key` + "`" + ` and ` + "`" + `thenKey` + "`" + `. Groups without tools are omitted."
+  "The number, scores and prices of tools in each group. Groups without tools are omitted."
   toolGroups(
     "The property to group by."
     by: ToolGroupKey!
@@ -220,7 +220,13 @@ var sources = []*ast.Source{
     thenBy: ToolGroupKey
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-  ): [ToolGroup!]! @cost(once: "5", oncePerTool: "0.007") @listSize(computed: true)
+    "The order of the groups. Ties are ordered by ` + "`" + `key` + "`" + ` and ` + "`" + `thenKey` + "`" + `."
+    orderBy: ToolGroupOrder! = key_asc
+    "Only groups with at least this number of tools."
+    minCount: Int
+    "The maximum number of groups, from 1 to 1,000; by default, all groups."
+    limit: Int
+  ): [ToolGroup!]! @cost(once: "5", oncePerTool: "0.007") @listSize(computed: true, slicingArguments: ["limit"])
 
   "The distribution of scores: always ten bins, from 0 to 10. Tools without a score are not counted."
   scoreHistogram(
@@ -238,7 +244,47 @@ var sources = []*ast.Source{
     direction: PriceDirection
     "Whether to return a count of 0 for each month without changes, for each category in the result: from the first change, or from ` + "`" + `since` + "`" + ` if that is later, to the date of the release being read. At most 1,000 months."
     includeEmpty: Boolean! = false
-  ): [PriceChangeCount!]! @cost(once: "5", oncePerTool: "0.01") @listSize(assumedSize: 100, computed: true)
+    "Whether to count the changes of tools that have been retired since, in the category that they belonged to. ` + "`" + `filter` + "`" + ` applies to them too: ` + "`" + `not` + "`" + ` excludes them, for example by slug."
+    includeRetired: Boolean! = false
+    "The order of the counts. Ties are ordered by month and category."
+    orderBy: CountOrder! = key_asc
+    "Only groups with at least this number of changes."
+    minCount: Int
+    "The maximum number of groups, from 1 to 1,000; by default, all groups."
+    limit: Int
+  ): [PriceChangeCount!]! @cost(once: "5", oncePerTool: "0.01") @listSize(assumedSize: 100, computed: true, slicingArguments: ["limit"])
+}
+
+"The order of groups. Groups without the value come last."
+enum ToolGroupOrder {
+  "By ` + "`" + `key` + "`" + ` and ` + "`" + `thenKey` + "`" + `."
+  key_asc
+  "Most tools first."
+  count_desc
+  "Highest average score first."
+  avg_score_desc
+  "Lowest average score first."
+  avg_score_asc
+  "Highest median score first."
+  median_score_desc
+  "Lowest median score first."
+  median_score_asc
+  "Highest average price per month first."
+  avg_monthly_price_desc
+  "Lowest average price per month first."
+  avg_monthly_price_asc
+  "Highest median price per month first."
+  median_monthly_price_desc
+  "Lowest median price per month first."
+  median_monthly_price_asc
+}
+
+"The order of groups that are only counted."
+enum CountOrder {
+  "In the order of the list."
+  key_asc
+  "Highest count first."
+  count_desc
 }
 
 "The properties that tools can be grouped by."
@@ -361,6 +407,8 @@ type Category implements Node {
   avgScoreOrZero: Float!
   "The first active tools in the given order. To page through all of them, use ` + "`" + `toolConnection` + "`" + `."
   tools(
+    "Only tools that match this filter; by default, all."
+    filter: ToolFilter
     "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
     "The maximum number of tools, from 1 to 50."
@@ -368,6 +416,8 @@ type Category implements Node {
   ): [Tool!]! @cost(once: "5", oncePerTool: "0.002") @listSize(slicingArguments: ["limit"])
   "The active tools as a Relay connection."
   toolConnection(
+    "Only tools that match this filter; by default, all."
+    filter: ToolFilter
     "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
@@ -417,7 +467,7 @@ type Category implements Node {
   ): ChangeConnection! @cost(once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes", "events"])
 }
 
-"The order of changes."
+"The order of changes and versions."
 enum ChangeOrder {
   "Oldest event first."
   oldest_first
@@ -516,6 +566,10 @@ type ChangeEdge {
 
   "Published comparisons by page, most recently updated first."
   comparisons(
+    "Only comparisons with these slugs: 1 to 200. Unknown slugs match none."
+    slugs: [String!] @cost(oncePerTool: "0.001", shared: "filter")
+    "Only comparisons that include a tool with one of these domains, such as ` + "`" + `plume.example` + "`" + `, or web addresses: 1 to 200."
+    domains: [String!] @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include a tool in the category with this slug."
     category: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include the tool with this slug."
@@ -536,6 +590,10 @@ type ChangeEdge {
 
   "Published comparisons as a Relay connection, most recently updated first."
   comparisonConnection(
+    "Only comparisons with these slugs: 1 to 200. Unknown slugs match none."
+    slugs: [String!] @cost(oncePerTool: "0.001", shared: "filter")
+    "Only comparisons that include a tool with one of these domains, such as ` + "`" + `plume.example` + "`" + `, or web addresses: 1 to 200."
+    domains: [String!] @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include a tool in the category with this slug."
     category: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include the tool with this slug."
@@ -1179,7 +1237,13 @@ extend type Query {
     retiredBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Whether to return a group of 0 tools for each period without retirements, for each reason and category in the result: from the first retirement, or from ` + "`" + `retiredSince` + "`" + ` if that is later, to the date of the release being read, or to ` + "`" + `retiredBefore` + "`" + `. Requires ` + "`" + `every` + "`" + `; at most 1,000 periods."
     includeEmpty: Boolean! = false
-  ): [RetirementGroup!]! @cost(once: "5", oncePerTool: "0.002") @listSize(assumedSize: 100, computed: true)
+    "The order of the groups. Ties are ordered by period, reason and category."
+    orderBy: CountOrder! = key_asc
+    "Only groups with at least this number of tools."
+    minCount: Int
+    "The maximum number of groups, from 1 to 1,000; by default, all groups."
+    limit: Int
+  ): [RetirementGroup!]! @cost(once: "5", oncePerTool: "0.002") @listSize(assumedSize: 100, computed: true, slicingArguments: ["limit"])
 }
 
 "The properties that retired tools can be grouped by."
@@ -1268,8 +1332,10 @@ type RetiredTool implements ComparedTool & Node {
     "Only items before this cursor."
     before: String
   ): ChangeConnection! @cost(weight: "21", once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes", "events"])
-  "The versions of the tool, both active and retired, newest first."
+  "The versions of the tool, both active and retired."
   versions(
+    "The order of the versions. The limit counts from its start."
+    order: ChangeOrder! = newest_first
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 20
   ): [ToolVersion!]! @cost(once: "15") @listSize(slicingArguments: ["limit"])
@@ -1351,7 +1417,7 @@ type RetiredToolEdge {
     to: Date
     "Only changes in this direction; by default, both."
     direction: MoverDirection
-    "Only tools that match this filter on the last day. ` + "`" + `search` + "`" + ` and ` + "`" + `priceIncreases` + "`" + ` are not supported."
+    "Only tools that match this filter on the last day; ` + "`" + `priceIncreases` + "`" + ` counts the increases up to the release being read. ` + "`" + `search` + "`" + ` is not supported."
     filter: ToolFilter
     "Only changes of at least this size, up or down: points of the score or euros per month. By default, all changes."
     minChange: Float
@@ -1402,6 +1468,8 @@ enum SeriesMetric {
   additions
   "The number of active tools that were retired since the previous period."
   retirements
+  "The price index: 100 in the first period with prices, then changed by the geometric mean of the price changes of the same tools, those with a price per month above 0 in both neighboring periods. New and leaving tools do not move it."
+  price_index
 }
 
 "The properties that series can be grouped by."
@@ -1691,8 +1759,10 @@ type Tool implements ComparedTool & Node {
   reviewSections: [String!]! @cost(once: "5")
   "The review as text chunks; null if the tool has none. Requires an API key."
   embeddings: EmbeddingsDocument @requiresKey @cost(once: "5")
-  "The versions of the tool, both active and retired, newest first."
+  "The versions of the tool, both active and retired."
   versions(
+    "The order of the versions. The limit counts from its start."
+    order: ChangeOrder! = newest_first
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 20
   ): [ToolVersion!]! @cost(once: "15") @listSize(slicingArguments: ["limit"])
@@ -1794,6 +1864,8 @@ enum ToolSort {
   monthly_price_asc
   "Highest ` + "`" + `monthlyPrice` + "`" + ` first; tools without one last."
   monthly_price_desc
+  "Most points of the score for each euro of ` + "`" + `monthlyPrice` + "`" + ` first; tools that are free, or have no score or monthly price, last."
+  value_desc
   "Best matches of ` + "`" + `filter.search` + "`" + ` first: exact names, names that start with the search text, names that contain its words, then other matches. Equally good matches are ordered by score. Requires ` + "`" + `filter.search` + "`" + `."
   relevance
 }
@@ -1802,6 +1874,8 @@ enum ToolSort {
 input ToolFilter {
   "The slugs of tools: 1 to 200, without duplicates. Unknown slugs match no tool."
   slugs: [String!] @cost(oncePerTool: "0.001", shared: "filter")
+  "The domains of tools' websites, such as ` + "`" + `plume.example` + "`" + `, or their web addresses: 1 to 200. Unknown domains match no tool."
+  domains: [String!] @cost(oncePerTool: "0.001", shared: "filter")
   "The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool."
   categories: [String!] @cost(oncePerTool: "0.001", shared: "filter")
   "Tools with any of these pricing models."
@@ -1830,7 +1904,7 @@ input ToolFilter {
   monthlyPriceMax: Float @cost(oncePerTool: "0.001", shared: "filter")
   "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros, where free tools (` + "`" + `pricing: gratuit` + "`" + `, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price."
   monthlyCostMax: Float @cost(oncePerTool: "0.001", shared: "filter")
-  "Tools whose price rose several times. Not supported by ` + "`" + `series` + "`" + ` and ` + "`" + `movers` + "`" + `."
+  "Tools whose price rose several times. Not supported by ` + "`" + `series` + "`" + `."
   priceIncreases: PriceIncreases @cost(oncePerTool: "0.001", shared: "filter") @cost(oncePerTool: "0.01")
   "Tools of any of these tiers, from 1 to 3."
   tiers: [Int!] @cost(oncePerTool: "0.001", shared: "filter")
@@ -1842,6 +1916,10 @@ input ToolFilter {
   updatedBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
   "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
   search: String @cost(oncePerTool: "0.001", shared: "filter") @cost(oncePerTool: "0.022")
+  "Tools that match at least one of these filters, in addition to the other conditions. Filters can be nested in filters three levels deep, ` + "`" + `not` + "`" + ` included."
+  anyOf: [ToolFilter!] @cost(oncePerTool: "0.001", shared: "filter")
+  "Tools that do not match this filter. For example, ` + "`" + `not: {scoreMin: 8}` + "`" + ` matches tools with a lower score and those without one."
+  not: ToolFilter @cost(oncePerTool: "0.001", shared: "filter")
 }
 
 "A number of price increases: changes with the ` + "`" + `direction` + "`" + ` ` + "`" + `up` + "`" + ` in ` + "`" + `Tool.priceHistory` + "`" + `."
@@ -2800,68 +2878,84 @@ func (ec *executionContext) field_Category_label_args(ctx context.Context, rawAr
 func (ec *executionContext) field_Category_toolConnection_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ToolFilter, error) {
+			return ec.unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
 		func(ctx context.Context, v any) (model.ToolSort, error) {
 			return ec.unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["sort"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	args["sort"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+	args["after"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "last",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["last"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+	args["last"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "before",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["before"] = arg4
+	args["before"] = arg5
 	return args, nil
 }
 
 func (ec *executionContext) field_Category_tools_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ToolFilter, error) {
+			return ec.unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
 		func(ctx context.Context, v any) (model.ToolSort, error) {
 			return ec.unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["sort"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	args["sort"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg1
+	args["limit"] = arg2
 	return args, nil
 }
 
@@ -3034,86 +3128,102 @@ func (ec *executionContext) field_Query_changes_args(ctx context.Context, rawArg
 func (ec *executionContext) field_Query_comparisonConnection_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "category",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "slugs",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["slugs"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "domains",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["domains"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "category",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["category"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
+	args["category"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["tool"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "otherTool",
+	args["tool"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "otherTool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["otherTool"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
+	args["otherTool"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["winner"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
+	args["winner"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedSince"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
+	args["updatedSince"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedBefore"] = arg5
-	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	args["updatedBefore"] = arg7
+	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg6
-	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg8
+	arg9, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg7
-	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+	args["after"] = arg9
+	arg10, err := graphql.ProcessArgField(ctx, rawArgs, "last",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["last"] = arg8
-	arg9, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+	args["last"] = arg10
+	arg11, err := graphql.ProcessArgField(ctx, rawArgs, "before",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["before"] = arg9
+	args["before"] = arg11
 	return args, nil
 }
 
@@ -3228,70 +3338,86 @@ func (ec *executionContext) field_Query_comparison_args(ctx context.Context, raw
 func (ec *executionContext) field_Query_comparisons_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "category",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "slugs",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["slugs"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "domains",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["domains"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "category",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["category"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
+	args["category"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["tool"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "otherTool",
+	args["tool"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "otherTool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["otherTool"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
+	args["otherTool"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["winner"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
+	args["winner"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedSince"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
+	args["updatedSince"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedBefore"] = arg5
-	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "page",
+	args["updatedBefore"] = arg7
+	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "page",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["page"] = arg6
-	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	args["page"] = arg8
+	arg9, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg7
+	args["limit"] = arg9
 	return args, nil
 }
 
@@ -3472,6 +3598,38 @@ func (ec *executionContext) field_Query_priceChangeCounts_args(ctx context.Conte
 		return nil, err
 	}
 	args["includeEmpty"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "includeRetired",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["includeRetired"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (model.CountOrder, error) {
+			return ec.unmarshalNCountOrder2palmaresᚋgraphᚋmodelᚐCountOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "minCount",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minCount"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg7
 	return args, nil
 }
 
@@ -3710,6 +3868,30 @@ func (ec *executionContext) field_Query_retirementGroups_args(ctx context.Contex
 		return nil, err
 	}
 	args["includeEmpty"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (model.CountOrder, error) {
+			return ec.unmarshalNCountOrder2palmaresᚋgraphᚋmodelᚐCountOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "minCount",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minCount"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg7
 	return args, nil
 }
 
@@ -3870,6 +4052,30 @@ func (ec *executionContext) field_Query_toolGroups_args(ctx context.Context, raw
 		return nil, err
 	}
 	args["filter"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (model.ToolGroupOrder, error) {
+			return ec.unmarshalNToolGroupOrder2palmaresᚋgraphᚋmodelᚐToolGroupOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "minCount",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minCount"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg5
 	return args, nil
 }
 
@@ -4062,14 +4268,22 @@ func (ec *executionContext) field_RetiredTool_comparisons_args(ctx context.Conte
 func (ec *executionContext) field_RetiredTool_versions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "order",
+		func(ctx context.Context, v any) (model.ChangeOrder, error) {
+			return ec.unmarshalNChangeOrder2palmaresᚋgraphᚋmodelᚐChangeOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["order"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg0
+	args["limit"] = arg1
 	return args, nil
 }
 
@@ -4216,14 +4430,22 @@ func (ec *executionContext) field_Tool_tagline_args(ctx context.Context, rawArgs
 func (ec *executionContext) field_Tool_versions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "order",
+		func(ctx context.Context, v any) (model.ChangeOrder, error) {
+			return ec.unmarshalNChangeOrder2palmaresᚋgraphᚋmodelᚐChangeOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["order"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg0
+	args["limit"] = arg1
 	return args, nil
 }
 
@@ -4293,7 +4515,7 @@ func (ec *executionContext) _Category_tools(ctx context.Context, field graphql.C
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Category().Tools(ctx, obj, fc.Args["sort"].(model.ToolSort), fc.Args["limit"].(int))
+			return ec.Resolvers.Category().Tools(ctx, obj, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(model.ToolSort), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
@@ -4337,7 +4559,7 @@ func (ec *executionContext) _Category_toolConnection(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Category().ToolConnection(ctx, obj, fc.Args["sort"].(model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Category().ToolConnection(ctx, obj, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolConnection) graphql.Marshaler {
@@ -4544,7 +4766,7 @@ func (ec *executionContext) _Query_toolGroups(ctx context.Context, field graphql
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ToolGroups(ctx, fc.Args["by"].(model.ToolGroupKey), fc.Args["thenBy"].(*model.ToolGroupKey), fc.Args["filter"].(*model.ToolFilter))
+			return ec.Resolvers.Query().ToolGroups(ctx, fc.Args["by"].(model.ToolGroupKey), fc.Args["thenBy"].(*model.ToolGroupKey), fc.Args["filter"].(*model.ToolFilter), fc.Args["orderBy"].(model.ToolGroupOrder), fc.Args["minCount"].(*int), fc.Args["limit"].(*int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolGroup) graphql.Marshaler {
@@ -4632,7 +4854,7 @@ func (ec *executionContext) _Query_priceChangeCounts(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PriceChangeCounts(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["since"].(*string), fc.Args["direction"].(*model.PriceDirection), fc.Args["includeEmpty"].(bool))
+			return ec.Resolvers.Query().PriceChangeCounts(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["since"].(*string), fc.Args["direction"].(*model.PriceDirection), fc.Args["includeEmpty"].(bool), fc.Args["includeRetired"].(bool), fc.Args["orderBy"].(model.CountOrder), fc.Args["minCount"].(*int), fc.Args["limit"].(*int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.PriceChangeCount) graphql.Marshaler {
@@ -4840,7 +5062,7 @@ func (ec *executionContext) _Query_comparisons(ctx context.Context, field graphq
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Comparisons(ctx, fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["otherTool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
+			return ec.Resolvers.Query().Comparisons(ctx, fc.Args["slugs"].([]string), fc.Args["domains"].([]string), fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["otherTool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ComparisonPage) graphql.Marshaler {
@@ -4884,7 +5106,7 @@ func (ec *executionContext) _Query_comparisonConnection(ctx context.Context, fie
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ComparisonConnection(ctx, fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["otherTool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().ComparisonConnection(ctx, fc.Args["slugs"].([]string), fc.Args["domains"].([]string), fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["otherTool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ComparisonConnection) graphql.Marshaler {
@@ -5324,7 +5546,7 @@ func (ec *executionContext) _Query_retirementGroups(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().RetirementGroups(ctx, fc.Args["by"].([]model.RetirementGroupKey), fc.Args["every"].(*model.Period), fc.Args["retiredSince"].(*string), fc.Args["retiredBefore"].(*string), fc.Args["includeEmpty"].(bool))
+			return ec.Resolvers.Query().RetirementGroups(ctx, fc.Args["by"].([]model.RetirementGroupKey), fc.Args["every"].(*model.Period), fc.Args["retiredSince"].(*string), fc.Args["retiredBefore"].(*string), fc.Args["includeEmpty"].(bool), fc.Args["orderBy"].(model.CountOrder), fc.Args["minCount"].(*int), fc.Args["limit"].(*int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.RetirementGroup) graphql.Marshaler {
@@ -5886,7 +6108,7 @@ func (ec *executionContext) _RetiredTool_versions(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.RetiredTool().Versions(ctx, obj, fc.Args["limit"].(int))
+			return ec.Resolvers.RetiredTool().Versions(ctx, obj, fc.Args["order"].(model.ChangeOrder), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolVersion) graphql.Marshaler {
@@ -6283,7 +6505,7 @@ func (ec *executionContext) _Tool_versions(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Tool().Versions(ctx, obj, fc.Args["limit"].(int))
+			return ec.Resolvers.Tool().Versions(ctx, obj, fc.Args["order"].(model.ChangeOrder), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolVersion) graphql.Marshaler {
@@ -7424,7 +7646,7 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"slugs", "categories", "pricings", "icps", "scoreMin", "scoreMax", "verifiabilityMin", "verifiabilityMax", "obsolescenceMin", "obsolescenceMax", "priceMax", "billingPeriods", "monthlyPriceMin", "monthlyPriceMax", "monthlyCostMax", "priceIncreases", "tiers", "hasEmbeddings", "updatedSince", "updatedBefore", "search"}
+	fieldsInOrder := [...]string{"slugs", "domains", "categories", "pricings", "icps", "scoreMin", "scoreMax", "verifiabilityMin", "verifiabilityMax", "obsolescenceMin", "obsolescenceMax", "priceMax", "billingPeriods", "monthlyPriceMin", "monthlyPriceMax", "monthlyCostMax", "priceIncreases", "tiers", "hasEmbeddings", "updatedSince", "updatedBefore", "search", "anyOf", "not"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -7438,6 +7660,13 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.Slugs = data
+		case "domains":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("domains"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Domains = data
 		case "categories":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("categories"))
 			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
@@ -7578,6 +7807,20 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.Search = data
+		case "anyOf":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("anyOf"))
+			data, err := ec.unmarshalOToolFilter2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolFilterᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AnyOf = data
+		case "not":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("not"))
+			data, err := ec.unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Not = data
 		}
 	}
 	return it, nil
@@ -8545,6 +8788,16 @@ func (ec *executionContext) marshalNComparisonPage2ᚖpalmaresᚋgraphᚋmodel�
 	return ec._ComparisonPage(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNCountOrder2palmaresᚋgraphᚋmodelᚐCountOrder(ctx context.Context, v any) (model.CountOrder, error) {
+	var res model.CountOrder
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCountOrder2palmaresᚋgraphᚋmodelᚐCountOrder(ctx context.Context, sel ast.SelectionSet, v model.CountOrder) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNDate2string(ctx context.Context, v any) (string, error) {
 	res, err := scalar.UnmarshalDate(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -9170,6 +9423,11 @@ func (ec *executionContext) marshalNToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐToolE
 	return ec._ToolEdge(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx context.Context, v any) (*model.ToolFilter, error) {
+	res, err := ec.unmarshalInputToolFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNToolGroup2ᚖpalmaresᚋgraphᚋmodelᚐToolGroup(ctx context.Context, sel ast.SelectionSet, v *model.ToolGroup) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -9187,6 +9445,16 @@ func (ec *executionContext) unmarshalNToolGroupKey2palmaresᚋgraphᚋmodelᚐTo
 }
 
 func (ec *executionContext) marshalNToolGroupKey2palmaresᚋgraphᚋmodelᚐToolGroupKey(ctx context.Context, sel ast.SelectionSet, v model.ToolGroupKey) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNToolGroupOrder2palmaresᚋgraphᚋmodelᚐToolGroupOrder(ctx context.Context, v any) (model.ToolGroupOrder, error) {
+	var res model.ToolGroupOrder
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNToolGroupOrder2palmaresᚋgraphᚋmodelᚐToolGroupOrder(ctx context.Context, sel ast.SelectionSet, v model.ToolGroupOrder) graphql.Marshaler {
 	return v
 }
 
@@ -9791,6 +10059,23 @@ func (ec *executionContext) marshalOTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx 
 		return graphql.Null
 	}
 	return ec._Tool(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOToolFilter2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolFilterᚄ(ctx context.Context, v any) ([]*model.ToolFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.ToolFilter, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
 }
 
 func (ec *executionContext) unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx context.Context, v any) (*model.ToolFilter, error) {

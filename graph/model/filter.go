@@ -1,6 +1,8 @@
 package model
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"palmares/internal/catalog/release"
@@ -8,11 +10,20 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Conditions returns the conditions of a filter on tools of any release, without search
-// and priceIncreases, which depend on the release.
-func (f *ToolFilter) Conditions() (all release.Filter, err error) {
+// Conditions returns the conditions of a filter, and of those in it, on tools of any
+// release. It calls inRelease for search and priceIncreases, which depend on the release.
+func (f *ToolFilter) Conditions(inRelease func(*ToolFilter) (release.Filter, error)) (release.Filter, error) {
+	return f.conditions(0, inRelease)
+}
+
+func (f *ToolFilter) conditions(
+	depth int, inRelease func(*ToolFilter) (release.Filter, error),
+) (all release.Filter, err error) {
 	if f == nil {
 		return nil, nil
+	}
+	if depth > maxFilterDepth {
+		return nil, problem.New(problem.BadInput, "filter: anyOf and not must be nested at most %d deep.", maxFilterDepth)
 	}
 	if err := f.check(); err != nil {
 		return nil, err
@@ -27,6 +38,9 @@ func (f *ToolFilter) Conditions() (all release.Filter, err error) {
 	}
 	if f.Slugs != nil {
 		all = append(all, release.OneOf("slug", f.Slugs))
+	}
+	if f.Domains != nil {
+		all = append(all, release.OneOf("domain", Map(f.Domains, release.Domain)))
 	}
 	if f.Categories != nil {
 		all = append(all, release.OneOf("category", f.Categories))
@@ -58,7 +72,28 @@ func (f *ToolFilter) Conditions() (all release.Filter, err error) {
 	if f.UpdatedBefore != nil {
 		all = append(all, release.Before("updated", *f.UpdatedBefore))
 	}
-	return all, nil
+	if f.AnyOf != nil {
+		var alternatives []release.Filter
+		for _, one := range f.AnyOf {
+			conditions, err := one.conditions(depth+1, inRelease)
+			if err != nil {
+				return nil, err
+			}
+			alternatives = append(alternatives, conditions)
+		}
+		all = append(all, release.Where(func(t *release.Tool) bool {
+			return slices.ContainsFunc(alternatives, func(f release.Filter) bool { return f.Matches(t) })
+		}))
+	}
+	if f.Not != nil {
+		excluded, err := f.Not.conditions(depth+1, inRelease)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, release.Where(func(t *release.Tool) bool { return !excluded.Matches(t) }))
+	}
+	further, err := inRelease(f)
+	return append(all, further...), err
 }
 
 // check rejects values that no tool can have.
@@ -72,20 +107,8 @@ func (f *ToolFilter) check() error {
 			return err
 		}
 	}
-	if f.Slugs != nil && (len(f.Slugs) == 0 || len(f.Slugs) > maxFilterSlugs) {
-		return problem.New(problem.BadInput, "filter.slugs must have 1 to %d values (got %d).",
-			maxFilterSlugs, len(f.Slugs))
-	}
-	slugs := map[string]bool{}
-	for _, slug := range f.Slugs {
-		if err := params.CheckSlug("filter.slugs", slug); err != nil {
-			return err
-		}
-		if slugs[slug] {
-			return problem.New(problem.BadInput,
-				"filter.slugs must not contain duplicates (got %q more than once).", slug)
-		}
-		slugs[slug] = true
+	if err := cmp.Or(CheckKeys("filter.slugs", f.Slugs), CheckKeys("filter.domains", f.Domains)); err != nil {
+		return err
 	}
 	if rises := f.PriceIncreases; rises != nil {
 		if err := params.CheckRange("filter.priceIncreases.min", rises.Min, 1, maxIncreases); err != nil {
@@ -100,9 +123,28 @@ func (f *ToolFilter) check() error {
 	return nil
 }
 
+// CheckKeys rejects a list of slugs or domains that is empty, long or has duplicates.
+func CheckKeys(name string, keys []string) error {
+	if keys != nil && (len(keys) == 0 || len(keys) > maxFilterKeys) {
+		return problem.New(problem.BadInput, "%s must have 1 to %d values (got %d).", name, maxFilterKeys, len(keys))
+	}
+	known := map[string]bool{}
+	for _, key := range keys {
+		if err := params.CheckSlug(name, key); err != nil {
+			return err
+		}
+		if known[key] {
+			return problem.New(problem.BadInput, "%s must not contain duplicates (got %q more than once).", name, key)
+		}
+		known[key] = true
+	}
+	return nil
+}
+
 const (
+	maxFilterDepth      = 3
 	maxFilterCategories = 100
-	maxFilterSlugs      = 200
+	maxFilterKeys       = 200
 	maxIncreases        = 1_000
 	lowestTier          = 3
 )

@@ -60,13 +60,13 @@ func NewPublication(event *journal.Event) (*Publication, error) {
 	return p, nil
 }
 
-// ToolVersions returns the newest versions of each tool that events created, the newest
-// first. The events are newest last.
-func (v *View) ToolVersions(events []*journal.Event, limit int) map[string][]*ToolVersion {
+// ToolVersions returns the versions of each tool that events created, the newest first. The
+// events are newest last.
+func (v *View) ToolVersions(events []*journal.Event) map[string][]*ToolVersion {
 	versions := map[string][]*ToolVersion{}
 	until := map[string]*int{} // the release that ended a tool's next version
 	for _, e := range slices.Backward(events) {
-		if e.Type != journal.EventToolRemoved && len(versions[e.Slug]) < limit {
+		if e.Type != journal.EventToolRemoved {
 			versions[e.Slug] = append(versions[e.Slug], &ToolVersion{
 				FirstRelease: e.Release, LastRelease: until[e.Slug],
 				Date: v.All[v.Number()-e.Release].FeedDate,

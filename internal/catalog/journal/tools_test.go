@@ -23,7 +23,7 @@ func TestJournalOfManyTools(t *testing.T) {
 		if err != nil || len(numbers["a"]) != 1 || len(numbers["z"]) != 1 {
 			t.Errorf("got events %v and %v, want one of each tool", numbers, err)
 		}
-		if versions, err := tools.Versions(t.Context(), 5); err != nil || len(versions) != 2 {
+		if versions, err := tools.Versions(t.Context(), 5, false); err != nil || len(versions) != 2 {
 			t.Errorf("got %d versions and %v, want 2", len(versions), err)
 		}
 		if first, err := tools.FirstReleases(t.Context()); err != nil || len(first) != 2 || first["z"] != 1 {

@@ -163,6 +163,12 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 		}
 		return price
 	}
+	value := func(t *ent.Tool) float64 { // missing ones last, in descending order
+		if price := monthly(t); t.Score != nil && price > 0 && t.Pricing != "gratuit" && !math.IsInf(price, 1) {
+			return *t.Score / price
+		}
+		return math.Inf(-1)
+	}
 	atLeast := 3.5
 	for _, c := range []struct {
 		order     string
@@ -178,6 +184,8 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 			func(a, b *ent.Tool) int { return cmp.Compare(number(a.Score), number(b.Score)) }},
 		{"monthly_price_asc", release.AtLeast("monthlyPrice", 0), func(t *ent.Tool) bool { return !math.IsInf(monthly(t), 1) },
 			func(a, b *ent.Tool) int { return cmp.Compare(monthly(a), monthly(b)) }},
+		{"value_desc", release.AtLeast("value", 0.2), func(t *ent.Tool) bool { return value(t) >= 0.2 },
+			func(a, b *ent.Tool) int { return cmp.Compare(value(b), value(a)) }},
 		{"name_desc", release.OneOf("category", []string{rows.categories[0].ID, "nowhere"}), func(t *ent.Tool) bool { return t.CategorySlug == rows.categories[0].ID },
 			func(a, b *ent.Tool) int { return strings.Compare(b.NameKey, a.NameKey) }},
 		{"price_desc", release.AtMost("price", 30), func(t *ent.Tool) bool { return t.PriceAmount <= 30 },
