@@ -84,3 +84,46 @@ func slugs(tools []listed) (found []string) {
 	}
 	return found
 }
+
+// MCP counts the same tools.
+func TestToolsForTenEuros(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		if got := len(listTools(t, handler, "price_max=10")); got != 15 {
+			t.Errorf("got %d tools for at most €10 a month, want 15", got)
+		}
+	})
+}
+
+func TestSeveralToolsAtOnce(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for target, want := range map[string]string{
+			"tools?slugs=relire-svp,plume&sort=name_asc":   "plume,relire-svp",
+			"tools?slugs=plume&slugs=relire-svp&limit=1":   "plume",
+			"tools?domain=WWW.plume.example&slugs=plume":   "plume",
+			"tools?domain=plume.example&slugs=relire-svp":  "",
+			"pricing?slugs=relire-svp,plume,plume":         "plume,relire-svp",
+			"pricing?domain=plume.example":                 "plume",
+			"comparatifs?slugs=plume-vs-relire-svp,nobody": "plume-vs-relire-svp",
+			"comparatifs?domain=relire-svp.example":        "plume-vs-relire-svp",
+		} {
+			var body struct{ Data []listed }
+			got := get(handler, "/api/v1/"+target)
+			if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil {
+				t.Fatalf("%s: got %d %s, want a list", target, got.Code, got.Body)
+			}
+			var slugs []string
+			for _, item := range body.Data {
+				slugs = append(slugs, item.Slug)
+			}
+			if text := strings.Join(slugs, ","); text != want {
+				t.Errorf("%s: got %q, want %q", target, text, want)
+			}
+		}
+		many := "tools?slugs="
+		for i := range 201 {
+			many += fmt.Sprintf("t%d,", i)
+		}
+		wantError(t, many, get(handler, "/api/v1/"+strings.TrimSuffix(many, ",")), 400, "slugs must have at most 200 values (got 201).")
+		wantError(t, "empty", get(handler, "/api/v1/tools?slugs=plume,"), 400, "slugs must not be empty.")
+	})
+}

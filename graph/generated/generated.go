@@ -259,7 +259,7 @@ var sources = []*ast.Source{
 enum ToolGroupOrder {
   "By ` + "`" + `key` + "`" + ` and ` + "`" + `thenKey` + "`" + `."
   key_asc
-  "Most tools first."
+  "Highest count first."
   count_desc
   "Highest average score first."
   avg_score_desc
@@ -1417,7 +1417,7 @@ type RetiredToolEdge {
     to: Date
     "Only changes in this direction; by default, both."
     direction: MoverDirection
-    "Only tools that match this filter on the last day; ` + "`" + `priceIncreases` + "`" + ` counts the increases up to the release being read. ` + "`" + `search` + "`" + ` is not supported."
+    "Only tools that match this filter on the last day. ` + "`" + `search` + "`" + ` is not supported."
     filter: ToolFilter
     "Only changes of at least this size, up or down: points of the score or euros per month. By default, all changes."
     minChange: Float
@@ -1864,7 +1864,7 @@ enum ToolSort {
   monthly_price_asc
   "Highest ` + "`" + `monthlyPrice` + "`" + ` first; tools without one last."
   monthly_price_desc
-  "Most points of the score for each euro of ` + "`" + `monthlyPrice` + "`" + ` first; tools that are free, or have no score or monthly price, last."
+  "Best value first: the score divided by ` + "`" + `monthlyPrice` + "`" + `. Free tools and those without a score or monthly price come last."
   value_desc
   "Best matches of ` + "`" + `filter.search` + "`" + ` first: exact names, names that start with the search text, names that contain its words, then other matches. Equally good matches are ordered by score. Requires ` + "`" + `filter.search` + "`" + `."
   relevance
@@ -1900,9 +1900,9 @@ input ToolFilter {
   billingPeriods: [BillingPeriod!] @cost(oncePerTool: "0.001", shared: "filter")
   "The minimum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a monthly price."
   monthlyPriceMin: Float @cost(oncePerTool: "0.001", shared: "filter")
-  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a monthly price."
-  monthlyPriceMax: Float @cost(oncePerTool: "0.001", shared: "filter")
-  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros, where free tools (` + "`" + `pricing: gratuit` + "`" + `, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price."
+  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros, also of free tools. Excludes tools without a monthly price."
+  monthlyPriceMax: Float @cost(oncePerTool: "0.001", shared: "filter") @deprecated(reason: "Use ` + "`" + `monthlyCostMax` + "`" + `, in which free tools cost 0.")
+  "At most this many euros a month, like ` + "`" + `price_max` + "`" + ` in REST: the maximum ` + "`" + `monthlyPrice` + "`" + `, where free tools (` + "`" + `pricing: gratuit` + "`" + `, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price."
   monthlyCostMax: Float @cost(oncePerTool: "0.001", shared: "filter")
   "Tools whose price rose several times. Not supported by ` + "`" + `series` + "`" + `."
   priceIncreases: PriceIncreases @cost(oncePerTool: "0.001", shared: "filter") @cost(oncePerTool: "0.01")

@@ -499,9 +499,9 @@ type ToolFilter struct {
 	BillingPeriods []BillingPeriod `json:"billingPeriods,omitempty"`
 	// The minimum `monthlyPrice` in euros. Excludes tools without a monthly price.
 	MonthlyPriceMin *float64 `json:"monthlyPriceMin,omitempty"`
-	// The maximum `monthlyPrice` in euros. Excludes tools without a monthly price.
+	// The maximum `monthlyPrice` in euros, also of free tools. Excludes tools without a monthly price.
 	MonthlyPriceMax *float64 `json:"monthlyPriceMax,omitempty"`
-	// The maximum `monthlyPrice` in euros, where free tools (`pricing: gratuit`, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price.
+	// At most this many euros a month, like `price_max` in REST: the maximum `monthlyPrice`, where free tools (`pricing: gratuit`, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price.
 	MonthlyCostMax *float64 `json:"monthlyCostMax,omitempty"`
 	// Tools whose price rose several times. Not supported by `series`.
 	PriceIncreases *PriceIncreases `json:"priceIncreases,omitempty"`
@@ -2021,7 +2021,7 @@ type ToolGroupOrder string
 const (
 	// By `key` and `thenKey`.
 	ToolGroupOrderKeyAsc ToolGroupOrder = "key_asc"
-	// Most tools first.
+	// Highest count first.
 	ToolGroupOrderCountDesc ToolGroupOrder = "count_desc"
 	// Highest average score first.
 	ToolGroupOrderAvgScoreDesc ToolGroupOrder = "avg_score_desc"
@@ -2121,7 +2121,7 @@ const (
 	ToolSortMonthlyPriceAsc ToolSort = "monthly_price_asc"
 	// Highest `monthlyPrice` first; tools without one last.
 	ToolSortMonthlyPriceDesc ToolSort = "monthly_price_desc"
-	// Most points of the score for each euro of `monthlyPrice` first; tools that are free, or have no score or monthly price, last.
+	// Best value first: the score divided by `monthlyPrice`. Free tools and those without a score or monthly price come last.
 	ToolSortValueDesc ToolSort = "value_desc"
 	// Best matches of `filter.search` first: exact names, names that start with the search text, names that contain its words, then other matches. Equally good matches are ordered by score. Requires `filter.search`.
 	ToolSortRelevance ToolSort = "relevance"

@@ -31,7 +31,7 @@ type Param struct {
 	Required bool           // the operation cannot be executed without it; Read does not check this
 	Pattern  *regexp.Regexp // of a string; nil for any
 	Form     string         // describes the pattern in error messages
-	List     bool           // accepts several of Values, repeated or separated by commas
+	List     bool           // accepts several of Values, or at most Max texts, repeated or separated by commas
 	Repeats  bool           // accepts several values, each in its own parameter
 	// NoDefaultWith is another parameter; where it is given, this one has no default.
 	NoDefaultWith string
@@ -143,9 +143,25 @@ func Unknown(rawQuery string, params []Param, limit int) (names []string) {
 }
 
 // add adds comma-separated values to a list, which contains each value once, in the
-// order of Values.
+// order of Values or, without them, of the alphabet.
 func (p Param) add(list any, text string) (any, error) {
 	known, _ := list.([]string)
+	if p.Values == nil {
+		one := p
+		one.Max = 0
+		for item := range strings.SplitSeq(text, ",") {
+			value, err := one.Parse(item)
+			if err != nil {
+				return nil, err
+			}
+			known = append(known, value.(string))
+		}
+		slices.Sort(known)
+		if known = slices.Compact(known); len(known) > p.Max {
+			return nil, problem.New(problem.BadInput, "%s must have at most %d values (got %d).", p.Name, p.Max, len(known))
+		}
+		return known, nil
+	}
 	for value := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(p.Values, value) {
 			return nil, p.invalid(lang.NewPhrase("one or more of %s", strings.Join(p.Values, ", ")), value)
