@@ -82,15 +82,15 @@ func (r *reader) search(query string) (release.Relevance, error) {
 	if err := params.CheckText("filter.search", query, params.MaxText); err != nil {
 		return nil, err
 	}
-	if ranks, done := r.searches[query]; done {
+	if ranks, done := r.searches[r.language+query]; done {
 		return ranks, nil
 	}
-	ranks, err := r.Search(query)
+	ranks, err := r.Search(query, r.language)
 	if errors.Is(err, search.ErrTooManyWords) {
 		return nil, errTooManyWords
 	}
 	if err == nil {
-		r.searches[query] = ranks
+		r.searches[r.language+query] = ranks
 	}
 	return ranks, err
 }

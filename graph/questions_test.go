@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"palmares/graph"
@@ -171,4 +172,34 @@ func TestMoversWithPriceIncreases(t *testing.T) {
 	wantData(t, e, `{movers(metric: score, from: "2026-11-01", direction: down, filter: {priceIncreases: {since: "2026-11-01"}}) {slug change}}`,
 		`{"movers":[{"slug":"a","change":-1}]}`)
 	wantData(t, e, `{series(metrics: [price_index], every: release) {points {value}}}`, `{"series":[{"points":[{"value":100},{"value":103.92}]}]}`)
+}
+
+func TestLanguageOfSearches(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	e := newExecutor(s)
+	tool := func(slug, french, english string, score float64) any {
+		return feedtest.Tool(slug, func(t *record.Tool) {
+			withScore(score)(t)
+			t.Name, t.Tagline, t.Translations.En.Tagline, t.Sections = slug, french, english, nil
+		})
+	}
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", tool("a", "Des notes.", "Text.", 9), tool("b", "Du texte.", "Notes.", 8),
+		tool("c", "Encore des notes.", "", 7), tool("notes", "Autre.", "Other.", 6)))
+	for arguments, want := range map[string]string{
+		``: "notes a b c", `language: fr`: "notes a c b", `language: en`: "notes b a c", `language: en, sort: score_asc`: "notes c b a",
+	} {
+		items := decode[struct{ Tools struct{ Items []slugItem } }](t, mustExecute(t, e, `{tools(filter: {search: "notes"}`+comma(arguments)+`) {items {slug}}}`)).Tools.Items
+		expect(t, arguments, strings.Join(slugsOf(items), " "), want)
+	}
+	first := decode[connection](t, mustExecute(t, e, `{toolConnection(filter: {search: "notes"}, language: en, first: 2) `+connectionFields+`}`)).ToolConnection
+	rest := `{toolConnection(filter: {search: "notes"}, language: %s, after: "` + first.PageInfo.EndCursor + `") {nodes {slug}}}`
+	wantData(t, e, fmt.Sprintf(rest, "en"), `{"toolConnection":{"nodes":[{"slug":"a"},{"slug":"c"}]}}`)
+	wantRejected(t, execute(t, e, "", fmt.Sprintf(rest, "fr")), "BAD_USER_INPUT", "after must be a cursor from this list in the same sort order.")
+}
+
+func comma(arguments string) string {
+	if arguments == "" {
+		return ""
+	}
+	return ", " + arguments
 }

@@ -55,7 +55,8 @@ type reader struct {
 	total int    // of the list at the root that is read by page
 	next  string // cursor of the changes at the root
 
-	searches map[string]release.Relevance // by search text
+	searches map[string]release.Relevance // by language and search text
+	language string                       // whose matches rank first; any if empty
 }
 
 func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader {

@@ -27,17 +27,17 @@ func (r *reader) activeTool(slug string) *release.Tool {
 }
 
 func (queryResolver) Tools(
-	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int,
+	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, language *model.Language, page int, limit int,
 ) (*model.ToolPage, error) {
-	items, meta, err := readerFrom(ctx).toolList(ctx, filter, sort).page(ctx, page, limit)
+	items, meta, err := readerFrom(ctx).toolList(ctx, filter, sort, language).page(ctx, page, limit)
 	return &model.ToolPage{Items: items, Meta: meta}, err
 }
 
 func (queryResolver) ToolConnection(
-	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort,
+	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, language *model.Language,
 	first *int, after *string, last *int, before *string,
 ) (*model.ToolConnection, error) {
-	c, err := readerFrom(ctx).toolList(ctx, filter, sort).connection(ctx, paging{first, after, last, before})
+	c, err := readerFrom(ctx).toolList(ctx, filter, sort, language).connection(ctx, paging{first, after, last, before})
 	return toolConnection(c), err
 }
 
@@ -100,7 +100,7 @@ func (linksResolver[T]) Alternatives(ctx context.Context, t T, limit int) ([]*mo
 // toolList lists the tools that match a filter. Without an order, the best
 // matches of a search come first, or else the highest scores.
 func (r *reader) toolList(
-	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort,
+	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, language *model.Language,
 ) *list[*release.Tool, *model.Tool] {
 	by := model.ToolSortScoreDesc
 	if sort != nil {
@@ -108,6 +108,7 @@ func (r *reader) toolList(
 	} else if isSearch(filter) {
 		by = model.ToolSortRelevance
 	}
+	r.language = string(orZero(language))
 	tools := r.listTools(by, nil)
 	relevance := by == model.ToolSortRelevance
 	if relevance && !isSearch(filter) {
@@ -120,12 +121,13 @@ func (r *reader) toolList(
 		case err != nil:
 			return nil, err
 		case relevance:
-			return r.ByRelevance(r.searches[*filter.Search], conditions), nil
+			return r.ByRelevance(r.searches[r.language+*filter.Search], conditions), nil
 		}
 		return r.Matching(orderOf(by), conditions), nil
 	})
 	if relevance {
-		tools.places = r.searches[*filter.Search].Places()
+		tools.name += r.language
+		tools.places = r.searches[r.language+*filter.Search].Places()
 	}
 	return tools
 }

@@ -26,7 +26,7 @@ var routes = []route{
 		summary: "Tools",
 		details: "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
 		parameters: slices.Concat(paging, []Parameter{slugs, domain, pricingModel, icp, scoreMin, priceMax, updatedSince,
-			obsolescenceMax, search, sort})},
+			obsolescenceMax, search, language, sort})},
 	{path: "/api/v1/tools/{slug}", query: "tool", id: "getTool", dependsOn: itsTool,
 		summary:    "One tool",
 		details:    "The same fields as in the list of tools. Retired tools return 404 with an error that says so.",
@@ -123,8 +123,10 @@ var (
 	obsolescenceMax = Parameter{Param: params.Param{Name: "obsolescence_max"}, Description: "Maximum obsolescence, " +
 		"from 0 (current) to 10 (obsolete). Excludes tools without a rating."}
 	search = Parameter{Param: params.Param{Name: "search", Max: 200}, Description: "Words, in any order, " +
-		"ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. " +
-		"If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words."}
+		"ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review, in French or " +
+		"English. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words."}
+	language = Parameter{Param: params.Param{Name: "language"}, Description: "The language whose matches come first " +
+		"in a search, `fr` or `en`. By default, both count alike."}
 	sort = Parameter{Param: params.Param{Name: "sort", Values: []string{"score_desc", "score_asc", "name_asc",
 		"name_desc"}, NoDefaultWith: "search"},
 		Description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With " +

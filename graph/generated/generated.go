@@ -59,8 +59,8 @@ type QueryResolver interface {
 	Series(ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval, from *string, to *string, filter *model.ToolFilter, includeFirstImport bool) ([]*model.Series, error)
 	Movers(ctx context.Context, metric model.MoverMetric, from string, to *string, direction *model.MoverDirection, filter *model.ToolFilter, minChange *float64, first int) ([]*model.Mover, error)
 	Tool(ctx context.Context, slug string) (*model.Tool, error)
-	Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int) (*model.ToolPage, error)
-	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
+	Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, language *model.Language, page int, limit int) (*model.ToolPage, error)
+	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, language *model.Language, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
 }
 type RetiredToolResolver interface {
 	AddedAt(ctx context.Context, obj *model.RetiredTool) (string, error)
@@ -1579,6 +1579,8 @@ type Mover {
     filter: ToolFilter
     "The order of the tools; by default, ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
     sort: ToolSort
+    "The language whose matches come first among those outside of names, with ` + "`" + `sort: relevance` + "`" + `; by default, French and English count alike."
+    language: Language @cost(oncePerTool: "0.011")
     "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
     "The number of items per page, from 1 to 200."
@@ -1591,6 +1593,8 @@ type Mover {
     filter: ToolFilter
     "The order of the tools; by default, ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
     sort: ToolSort
+    "The language whose matches come first among those outside of names, with ` + "`" + `sort: relevance` + "`" + `; by default, French and English count alike."
+    language: Language @cost(oncePerTool: "0.011")
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
@@ -1914,7 +1918,7 @@ input ToolFilter {
   updatedSince: Date @cost(oncePerTool: "0.001", shared: "filter")
   "Tools updated before this date."
   updatedBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
-  "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
+  "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review, in French or English. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
   search: String @cost(oncePerTool: "0.001", shared: "filter") @cost(oncePerTool: "0.022")
   "Tools that match at least one of these filters, in addition to the other conditions. Filters can be nested in filters three levels deep, ` + "`" + `not` + "`" + ` included."
   anyOf: [ToolFilter!] @cost(oncePerTool: "0.001", shared: "filter")
@@ -3990,38 +3994,46 @@ func (ec *executionContext) field_Query_toolConnection_args(ctx context.Context,
 		return nil, err
 	}
 	args["sort"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (*model.Language, error) {
+			return ec.unmarshalOLanguage2ᚖpalmaresᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+	args["after"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "last",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["last"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+	args["last"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "before",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["before"] = arg5
+	args["before"] = arg6
 	return args, nil
 }
 
@@ -4134,22 +4146,30 @@ func (ec *executionContext) field_Query_tools_args(ctx context.Context, rawArgs 
 		return nil, err
 	}
 	args["sort"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "page",
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (*model.Language, error) {
+			return ec.unmarshalOLanguage2ᚖpalmaresᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "page",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["page"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	args["page"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg3
+	args["limit"] = arg4
 	return args, nil
 }
 
@@ -5722,7 +5742,7 @@ func (ec *executionContext) _Query_tools(ctx context.Context, field graphql.Coll
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Tools(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["page"].(int), fc.Args["limit"].(int))
+			return ec.Resolvers.Query().Tools(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["language"].(*model.Language), fc.Args["page"].(int), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolPage) graphql.Marshaler {
@@ -5766,7 +5786,7 @@ func (ec *executionContext) _Query_toolConnection(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ToolConnection(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().ToolConnection(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["language"].(*model.Language), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolConnection) graphql.Marshaler {
@@ -9877,6 +9897,22 @@ func (ec *executionContext) marshalOJSON2encodingᚋjsonᚐRawMessage(ctx contex
 	_ = ctx
 	res := scalar.MarshalJSON(v)
 	return res
+}
+
+func (ec *executionContext) unmarshalOLanguage2ᚖpalmaresᚋgraphᚋmodelᚐLanguage(ctx context.Context, v any) (*model.Language, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.Language)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOLanguage2ᚖpalmaresᚋgraphᚋmodelᚐLanguage(ctx context.Context, sel ast.SelectionSet, v *model.Language) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOMoverDirection2ᚖpalmaresᚋgraphᚋmodelᚐMoverDirection(ctx context.Context, v any) (*model.MoverDirection, error) {

@@ -513,7 +513,7 @@ type ToolFilter struct {
 	UpdatedSince *string `json:"updatedSince,omitempty"`
 	// Tools updated before this date.
 	UpdatedBefore *string `json:"updatedBefore,omitempty"`
-	// Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words.
+	// Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review, in French or English. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words.
 	Search *string `json:"search,omitempty"`
 	// Tools that match at least one of these filters, in addition to the other conditions. Filters can be nested in filters three levels deep, `not` included.
 	AnyOf []*ToolFilter `json:"anyOf,omitempty"`

@@ -29,7 +29,7 @@ func (r *Release) ByRelevance(ranks Relevance, filter Filter) []*Tool {
 		slices.SortFunc(found, func(a, b *Tool) int { return cmp.Or(ranks[a]-ranks[b], compare(a, b)) })
 		return found
 	}
-	var byRank [search.RankOther + 1][]*Tool
+	var byRank [search.RankOtherLanguage + 1][]*Tool
 	for _, t := range r.Matching(ByScore, filter) {
 		if rank, ok := ranks[t]; ok {
 			byRank[rank] = append(byRank[rank], t)

@@ -451,7 +451,7 @@ func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 		_, err := s.Write.ExecContext(t.Context(), "UPDATE tool_search SET slug = 'no-such-tool' WHERE id = 1")
 		testkit.Check(t, err)
 		r := load(t, newCatalog(s))
-		found, err := r.Search("a")
+		found, err := r.Search("a", "")
 		if err != nil || len(found) == 0 {
 			t.Errorf("got %d tools and %v, want some", len(found), err)
 		}
@@ -475,7 +475,7 @@ func TestOrderByRelevance(t *testing.T) {
 		queries = append(queries, tool.NameKey)
 	}
 	for _, query := range queries {
-		ranks, err := r.Search(query)
+		ranks, err := r.Search(query, "")
 		testkit.Check(t, err)
 		want := slices.SortedFunc(maps.Keys(ranks), func(a, b *release.Tool) int { return cmp.Or(ranks[a]-ranks[b], byScore(a, b)) })
 		matches := release.Where(func(t *release.Tool) bool { _, ok := ranks[t]; return ok })

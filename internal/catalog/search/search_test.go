@@ -1,6 +1,7 @@
 package search_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,7 +38,7 @@ func findIn(t *testing.T, s *store.Store, release int, query string) (found []st
 
 func findWith(t *testing.T, index *search.Index, release int, query string) (found []string) {
 	t.Helper()
-	positions, err := index.Find(release, text.Words(query))
+	positions, _, err := index.Find(release, text.Words(query), "")
 	if err != nil {
 		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
@@ -171,10 +172,10 @@ func TestTooManyWords(t *testing.T) {
 		for i := range search.MaxWords + 1 {
 			words = append(words, string(rune('a'+i)))
 		}
-		if found, err := index.Find(1, words); !errors.Is(err, search.ErrTooManyWords) {
+		if found, _, err := index.Find(1, words, ""); !errors.Is(err, search.ErrTooManyWords) {
 			t.Errorf("got %v and %v, want ErrTooManyWords", found, err)
 		}
-		if found, err := index.Find(1, words[1:]); err != nil || found != nil {
+		if found, _, err := index.Find(1, words[1:], "fr"); err != nil || found != nil {
 			t.Errorf("empty catalog: got %v and %v, want none", found, err)
 		}
 	})
@@ -258,6 +259,75 @@ func TestPrefixOfManyWords(t *testing.T) {
 			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
 				t.Errorf("%q: got %q, want %q", query, got, want)
 			}
+		}
+	})
+}
+
+// inLanguage returns the slugs of all tools that a query matches, those that match in a
+// language with a star.
+func inLanguage(t *testing.T, s *store.Store, query, language string) string {
+	t.Helper()
+	index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
+	testkit.Check(t, err)
+	release, err := s.CurrentRelease(t.Context())
+	testkit.Check(t, err)
+	positions, in, err := index.Find(release.ID, text.Words(query), language)
+	testkit.Check(t, err)
+	var found []string
+	for _, at := range positions {
+		slug := index.Texts[at].Slug
+		if in[at] {
+			slug += "*"
+		}
+		found = append(found, slug)
+	}
+	slices.Sort(found)
+	return strings.Join(found, " ")
+}
+
+func translatedCatalog() []byte {
+	voice := &record.Category{Slug: "voix", Label: "Voix"}
+	voice.Translations.En.Label = "Voice"
+	note := named("note", "Note", "Prendre des notes.", "Rédaction.")
+	note.Translations.En.Tagline = "Take notes while writing"
+	parle := named("parle", "Parle", "Une voix pour vos notes.", "Simple.")
+	parle.Category = "voix"
+	return feedtest.Of("2026-11-01", &record.Category{Slug: "code", Label: "Code"}, voice, note, parle, named("writing", "Writing Desk", "Écrire.", "Bureau."))
+}
+
+func TestTranslationsAreFound(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		feedtest.Publish(t, s, translatedCatalog())
+		check := func() {
+			t.Helper()
+			for _, c := range []struct{ query, language, want string }{
+				{"writing", "", "note writing"}, {"writing", "en", "note* writing"}, {"writing", "fr", "note writing*"},
+				{"writting", "en", "note* writing"}, {"note prendre", "en", "note"}, {"note prendre", "fr", "note*"},
+				{"voice", "fr", "parle"}, {"voice parle", "en", "parle*"}, {"voice notes", "en", "parle"}, {"notes", "en", "note* parle"},
+				{"voicee", "fr", "parle"}, {"nothing", "en", ""},
+			} {
+				if got := inLanguage(t, s, c.query, c.language); got != c.want {
+					t.Errorf("%q in %q: got %q, want %q", c.query, c.language, got, c.want)
+				}
+			}
+		}
+		check()
+		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
+		testkit.Check(t, err)
+		if got := index.Correct(1, []string{"writting"}); !slices.Equal(got, []string{"writing"}) {
+			t.Errorf("got %q, want writing", got)
+		}
+		// An index without translations is rewritten after a migration, for all releases
+		// that have its texts.
+		feedtest.Publish(t, s, bytes.Replace(translatedCatalog(), []byte("2026-11-01"), []byte("2026-11-02"), 1))
+		exec(t, s, `UPDATE tool_search SET words = 'french'`)
+		exec(t, s, `INSERT INTO tool_search (id, slug, words, since_release, until_release) VALUES (-1, '', '', 0, 0)`)
+		for range 2 {
+			testkit.Check(t, search.Fill(t.Context(), s))
+		}
+		check()
+		if got := findIn(t, s, 1, "writing"); !slices.Equal(got, []string{"note", "writing"}) {
+			t.Errorf("as of release 1: got %q, want note and writing", got)
 		}
 	})
 }
