@@ -3,10 +3,12 @@ package graph
 import (
 	"cmp"
 	"context"
+	"math"
 	"strings"
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -21,6 +23,7 @@ func (r *reader) matchingTools(filter *model.ToolFilter) ([]*release.Tool, error
 
 func (queryResolver) ToolGroups(
 	ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter,
+	orderBy model.ToolGroupOrder, minCount, limit *int,
 ) ([]*model.ToolGroup, error) {
 	if thenBy != nil && *thenBy == by {
 		return nil, problem.New(problem.BadInput, "by and thenBy must be different (got %s for both).", by)
@@ -35,7 +38,51 @@ func (queryResolver) ToolGroups(
 		keys = append(keys, release.Key(string(*thenBy)))
 	}
 	metrics, convert := model.ToolGroupMetrics(func(field string) bool { return selects(ctx, field) })
-	return mapSlice(r.GroupTools(tools, metrics, keys...), convert), nil
+	selected, sign := len(metrics), 1.0
+	order, descending := release.SplitOrder(string(orderBy))
+	if metric, ok := release.MetricNamed(order); ok {
+		metrics = append(metrics, metric)
+	}
+	if !descending {
+		sign = -1
+	}
+	rank := func(g release.Group) float64 {
+		switch {
+		case len(metrics) == selected: // by key
+			return 0
+		case g.Values[selected] == nil:
+			return math.NaN()
+		}
+		return sign * *g.Values[selected]
+	}
+	groups, err := pick(r.GroupTools(tools, metrics, keys...), minCount, limit,
+		func(g release.Group) int { return g.Count }, rank)
+	return model.Map(groups, func(g release.Group) *model.ToolGroup {
+		g.Values = g.Values[:selected]
+		return convert(g)
+	}), err
+}
+
+// maxGroups is the maximum of limits on groups.
+const maxGroups = 1_000
+
+// pick returns the first groups of an order with at least so many items.
+func pick[G any](groups []G, least, limit *int, count func(G) int, rank func(G) float64) ([]G, error) {
+	groups = release.Pick(groups, orZero(least), count, rank)
+	if limit == nil {
+		return groups, nil
+	}
+	return groups[:max(0, min(*limit, len(groups)))], params.CheckRange("limit", *limit, 1, maxGroups)
+}
+
+// pickCounted is pick for groups whose only value is their count.
+func pickCounted[G any](groups []G, order model.CountOrder, least, limit *int, count func(G) int) ([]G, error) {
+	return pick(groups, least, limit, count, func(g G) float64 {
+		if order == model.CountOrderCountDesc {
+			return float64(count(g))
+		}
+		return 0
+	})
 }
 
 func (queryResolver) ComparisonGroups(
@@ -60,9 +107,9 @@ func (queryResolver) ComparisonGroups(
 	}
 	counts := release.GroupComparisons(found, string(by), string(sort), orZero(minCount), months)
 	start := min((page-1)*limit, len(counts))
-	groups := mapSlice(counts[start:min(start+limit, len(counts))], func(w release.Wins) *model.ComparisonGroup {
+	groups := model.Map(counts[start:min(start+limit, len(counts))], func(w release.Wins) *model.ComparisonGroup {
 		group := &model.ComparisonGroup{
-			Key: w.Key, Count: w.Count, Start: orNil(w.Period.Start), End: orNil(w.Period.End),
+			Key: w.Key, Count: w.Count, Start: model.OrNil(w.Period.Start), End: model.OrNil(w.Period.End),
 		}
 		if rate := w.Rate(); !byMonth {
 			group.Wins, group.WinRate = &w.Wins, &rate
@@ -77,9 +124,9 @@ func (queryResolver) ComparisonGroups(
 
 func (queryResolver) RetirementGroups(
 	ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince, retiredBefore *string,
-	includeEmpty bool,
+	includeEmpty bool, orderBy model.CountOrder, minCount, limit *int,
 ) ([]*model.RetirementGroup, error) {
-	keys := mapSlice(by, model.RetirementGroupKey.String)
+	keys := model.Map(by, model.RetirementGroupKey.String)
 	switch {
 	case len(by) > 2 || len(by) == 2 && by[0] == by[1]:
 		return nil, problem.New(problem.BadInput, "by must be reason, category or both, without duplicates (got %s).",
@@ -93,13 +140,14 @@ func (queryResolver) RetirementGroups(
 		return nil, err
 	}
 	found := r.MatchingRetired(release.RetiredFilter{Since: retiredSince, Before: retiredBefore})
-	groups := release.CountRetirements(found, string(orZero(every)), keys, periods)
-	return mapSlice(groups, func(g release.RetirementCount) *model.RetirementGroup {
+	groups, err := pickCounted(release.CountRetirements(found, string(orZero(every)), keys, periods),
+		orderBy, minCount, limit, func(g release.RetirementCount) int { return g.Count })
+	return model.Map(groups, func(g release.RetirementCount) *model.RetirementGroup {
 		return &model.RetirementGroup{
-			Reason: (*model.RetirementReason)(orNil(g.Reason)), Category: orNil(g.Category), Count: g.Count,
-			Period: orNil(g.Period.Name), Start: orNil(g.Period.Start), End: orNil(g.Period.End),
+			Reason: (*model.RetirementReason)(model.OrNil(g.Reason)), Category: model.OrNil(g.Category), Count: g.Count,
+			Period: model.OrNil(g.Period.Name), Start: model.OrNil(g.Period.Start), End: model.OrNil(g.Period.End),
 		}
-	}), nil
+	}), err
 }
 
 func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error) {
@@ -115,22 +163,26 @@ func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilte
 }
 
 func (queryResolver) PriceChangeCounts(
-	ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection, includeEmpty bool,
+	ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection,
+	includeEmpty, includeRetired bool, orderBy model.CountOrder, minCount, limit *int,
 ) ([]*model.PriceChangeCount, error) {
 	r := readerFrom(ctx)
+	if includeRetired && r.Partial() {
+		return nil, release.ErrPartial
+	}
 	conditions, err := r.toolFilter(filter)
 	months, tooMany := r.periods(includeEmpty, release.PriceChanges, release.Month, since, nil)
 	if err := cmp.Or(err, tooMany); err != nil {
 		return nil, err
 	}
-	counts := r.CountPriceChanges(conditions, func(c *release.PriceChange) bool {
+	counts, err := pickCounted(r.CountPriceChanges(conditions, func(c *release.PriceChange) bool {
 		return (since == nil || c.ChangedAt >= *since) && (direction == nil || c.Direction == string(*direction))
-	}, months)
-	return mapSlice(counts, func(c release.PriceChangeCount) *model.PriceChangeCount {
+	}, months, includeRetired), orderBy, minCount, limit, func(c release.PriceChangeCount) int { return c.Count })
+	return model.Map(counts, func(c release.PriceChangeCount) *model.PriceChangeCount {
 		return &model.PriceChangeCount{
 			Month: c.Month.Name, Start: c.Month.Start, End: c.Month.End, Category: c.Category, Count: c.Count,
 		}
-	}), nil
+	}), err
 }
 
 // periods returns the periods of groups that include empty ones; none if they do not.

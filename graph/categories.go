@@ -12,6 +12,8 @@ import (
 	"palmares/internal/core/problem"
 )
 
+const maxNestedTools = 50 // tools of a category
+
 func (queryResolver) Categories(ctx context.Context) ([]*model.Category, error) {
 	r := readerFrom(ctx)
 	return r.Categories(r.Release.Categories), nil
@@ -23,12 +25,12 @@ func (queryResolver) Category(ctx context.Context, slug string) (*model.Category
 }
 
 func (categoryResolver) Tools(
-	ctx context.Context, c *model.Category, sort model.ToolSort, limit int,
+	ctx context.Context, c *model.Category, filter *model.ToolFilter, sort model.ToolSort, limit int,
 ) ([]*model.Tool, error) {
 	if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
 		return nil, err
 	}
-	toolsOf, err := toolsByCategory(ctx, c, sort, limit)
+	toolsOf, err := toolsByCategory(ctx, c, filter, sort, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +38,10 @@ func (categoryResolver) Tools(
 }
 
 func (categoryResolver) ToolConnection(
-	ctx context.Context, c *model.Category, sort model.ToolSort, first *int, after *string, last *int, before *string,
+	ctx context.Context, c *model.Category, filter *model.ToolFilter, sort model.ToolSort,
+	first *int, after *string, last *int, before *string,
 ) (*model.ToolConnection, error) {
-	toolsOf, err := toolsByCategory(ctx, c, sort, math.MaxInt)
+	toolsOf, err := toolsByCategory(ctx, c, filter, sort, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -52,16 +55,20 @@ func (categoryResolver) ToolConnection(
 // toolsByCategory returns a function for the first tools of a category in an order. All
 // categories that are siblings need a single walk through the sorted tools.
 func toolsByCategory(
-	ctx context.Context, c *model.Category, sort model.ToolSort, limit int,
+	ctx context.Context, c *model.Category, filter *model.ToolFilter, sort model.ToolSort, limit int,
 ) (func(*release.Category) []*release.Tool, error) {
 	if sort == model.ToolSortRelevance {
 		return nil, problem.New(problem.BadInput,
-			"sort: relevance requires a search, which the tools of a category do not support.")
+			"sort: relevance is not supported by the tools of a category. Use tools with filter.categories instead.")
 	}
 	type walk struct{ field any }
 	place := graphql.GetFieldContext(ctx).Field.Field
 	of, err := model.Once(c.Siblings, walk{place}, func() (map[string][]*release.Tool, error) {
-		return c.Siblings.InCategories(orderOf(sort), c.Siblings.Items, limit), nil
+		conditions, err := readerFrom(ctx).toolFilter(filter)
+		if err != nil {
+			return nil, err
+		}
+		return c.Siblings.InCategories(orderOf(sort), conditions, c.Siblings.Items, limit), nil
 	})
 	return func(c *release.Category) []*release.Tool { return of[c.Slug] }, err
 }

@@ -10,7 +10,6 @@ import (
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
@@ -22,7 +21,7 @@ func (queryResolver) Changes(
 ) (*model.ChangeConnection, error) {
 	r, p := readerFrom(ctx), paging{first, after, last, before}
 	query := journal.Query{
-		NewestFirst: order == model.ChangeOrderNewestFirst, Types: mapSlice(types, eventName), Fields: fields,
+		NewestFirst: order == model.ChangeOrderNewestFirst, Types: model.Map(types, model.ChangeType.EventName), Fields: fields,
 	}
 	var err error
 	if query.After, query.Before, query.Limit, err = p.events(); err != nil {
@@ -30,7 +29,8 @@ func (queryResolver) Changes(
 	}
 	query.FromEnd = last != nil
 	if err := cmp.Or(
-		checkSlugs(argument{"category", category}, argument{"slug", slug}), checkChangedFields(fields),
+		params.CheckSlug("category", orZero(category)), params.CheckSlug("slug", orZero(slug)),
+		checkChangedFields(fields),
 	); err != nil {
 		return nil, err
 	}
@@ -95,13 +95,13 @@ func (r *reader) changeConnection(
 	ctx context.Context, p paging, numbers []int, more bool, read map[int]change,
 ) (*model.ChangeConnection, error) {
 	c := connection[*model.Change]{info: p.info(more)}
-	c.nodes = mapSlice(numbers, func(number int) *model.Change { return read[number].Change })
+	c.nodes = model.Map(numbers, func(number int) *model.Change { return read[number].Change })
 	c.setCursors(ctx, len(numbers), func(i int) string { return journal.ID(numbers[i]) })
 	found := &model.ChangeConnection{
 		Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info, NextCursor: c.info.EndCursor,
 	}
 	if selects(ctx, "events") {
-		found.Events = mapSlice(numbers, func(number int) json.RawMessage { return read[number].event.JSON() })
+		found.Events = model.Map(numbers, func(number int) json.RawMessage { return read[number].event.JSON() })
 	}
 	if found.NextCursor == nil && p.after != nil && *p.after != "" {
 		found.NextCursor = p.after
@@ -184,13 +184,6 @@ func (r *reader) limitReleases(query *journal.Query, since, until *string, relea
 	return query.From <= query.UpTo
 }
 
-// eventName and changeType convert between event types, which have dots, and
-// GraphQL names, which cannot.
-func eventName(t model.ChangeType) string { return strings.ReplaceAll(string(t), "_", ".") }
-func changeType(event string) model.ChangeType {
-	return model.ChangeType(strings.ReplaceAll(event, ".", "_"))
-}
-
 // change is an event as it is stored and as an object.
 type change struct {
 	event *journal.Event
@@ -210,37 +203,9 @@ func (r *reader) changesAt(ctx context.Context, numbers []int, withStates bool) 
 	if err != nil {
 		return nil, err
 	}
-	changes, objects := make(map[int]change, len(events)), make([]*model.Change, len(events))
-	for i, e := range events {
-		objects[i] = &model.Change{
-			ID: e.ID(), Type: changeType(e.Type), Release: e.Release, PublishedAt: e.At,
-			Slug: orNil(e.Slug), Category: orNil(e.Category), OtherCategory: orNil(e.OtherCategory),
-			Fields: e.Fields, Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
-		}
-		changes[e.Number] = change{e, objects[i]}
+	changes := make(map[int]change, len(events))
+	for i, object := range r.Changes(events) {
+		changes[events[i].Number] = change{events[i], object}
 	}
-	r.addChangedTools(events, objects)
 	return changes, nil
-}
-
-// addChangedTools adds the tools that events are about and that are active now.
-func (r *reader) addChangedTools(events []*journal.Event, changes []*model.Change) {
-	var found []*release.Tool
-	var changed []*model.Change
-	for i, e := range events {
-		// A comparison may have the slug of a tool.
-		if t := r.Tool(e.Slug); t != nil && e.AboutTool() && t.Active() {
-			found, changed = append(found, t), append(changed, changes[i])
-		}
-	}
-	for i, t := range r.Tools(found) {
-		changed[i].Tool = t
-	}
-}
-
-func orNil(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

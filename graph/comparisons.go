@@ -6,6 +6,7 @@ import (
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
+	"palmares/internal/core/params"
 )
 
 func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Comparison, error) {
@@ -15,12 +16,12 @@ func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Compar
 }
 
 func (queryResolver) Comparisons(
-	ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string,
-	page int, limit int,
+	ctx context.Context, slugs, domains []string,
+	category, tool, otherTool, winner, updatedSince, updatedBefore *string, page int, limit int,
 ) (*model.ComparisonPage, error) {
 	items, meta, err := readerFrom(ctx).
 		comparisonList(ctx, release.ComparisonFilter{
-			Category: category, Tool: tool, OtherTool: otherTool, Winner: winner,
+			Slugs: slugs, Domains: domains, Category: category, Tool: tool, OtherTool: otherTool, Winner: winner,
 			UpdatedSince: updatedSince, UpdatedBefore: updatedBefore,
 		}).
 		page(ctx, page, limit)
@@ -28,12 +29,13 @@ func (queryResolver) Comparisons(
 }
 
 func (queryResolver) ComparisonConnection(
-	ctx context.Context, category, tool, otherTool, winner, updatedSince, updatedBefore *string,
+	ctx context.Context, slugs, domains []string,
+	category, tool, otherTool, winner, updatedSince, updatedBefore *string,
 	first *int, after *string, last *int, before *string,
 ) (*model.ComparisonConnection, error) {
 	c, err := readerFrom(ctx).
 		comparisonList(ctx, release.ComparisonFilter{
-			Category: category, Tool: tool, OtherTool: otherTool, Winner: winner,
+			Slugs: slugs, Domains: domains, Category: category, Tool: tool, OtherTool: otherTool, Winner: winner,
 			UpdatedSince: updatedSince, UpdatedBefore: updatedBefore,
 		}).
 		connection(ctx, paging{first, after, last, before})
@@ -49,11 +51,15 @@ func comparisonConnection(c connection[*model.Comparison]) *model.ComparisonConn
 // findComparisons returns the comparisons that satisfy a filter, most recently updated
 // first.
 func (r *reader) findComparisons(f release.ComparisonFilter) ([]*release.Comparison, error) {
-	if err := checkSlugs(
-		argument{"category", f.Category}, argument{"tool", f.Tool},
-		argument{"otherTool", f.OtherTool}, argument{"winner", f.Winner},
+	if err := cmp.Or(
+		model.CheckKeys("slugs", f.Slugs), model.CheckKeys("domains", f.Domains),
+		params.CheckSlug("category", orZero(f.Category)), params.CheckSlug("tool", orZero(f.Tool)),
+		params.CheckSlug("otherTool", orZero(f.OtherTool)), params.CheckSlug("winner", orZero(f.Winner)),
 	); err != nil {
 		return nil, err
+	}
+	if f.Domains != nil {
+		f.Domains = model.Map(f.Domains, release.Domain)
 	}
 	return r.MatchingComparisons(f), nil
 }
@@ -79,7 +85,7 @@ func (r *reader) listComparisons(items []*release.Comparison) *list[*release.Com
 // addTools sets the tools of items to those with their slugs that exist, active or
 // retired.
 func addTools[Item any](r *reader, items []*Item, place func(*Item) (slug string, tool *model.ComparedTool)) {
-	slugs := mapSlice(items, func(item *Item) string { slug, _ := place(item); return slug })
+	slugs := model.Map(items, func(item *Item) string { slug, _ := place(item); return slug })
 	tools := r.ComparedTools(existing(slugs, r.Tool))
 	for _, item := range items {
 		slug, tool := place(item)

@@ -22,11 +22,15 @@ func TestCosts(t *testing.T) {
 	e := newExecutor(s)
 	check.OK(t, e.Preload(t.Context()))
 	for query, want := range map[string]int{
-		"{feed {release}}":                                                     2,
-		"{tools(limit: 3) {items {slug}}}":                                     1 + 1 + 3 + 5,
-		"{tools(limit: 3, filter: {}) {items {slug}}}":                         1 + 1 + 3 + 5,
-		"{tools(limit: 3, filter: {icps: null}) {items {slug}}}":               1 + 1 + 3 + 5,
-		"{tools(limit: 3, page: 9) {items {slug}}}":                            1 + 1 + 3 + 5,
+		"{feed {release}}":                                               2,
+		"{tools(limit: 3) {items {slug}}}":                               1 + 1 + 3 + 5,
+		"{tools(limit: 3, filter: {}) {items {slug}}}":                   1 + 1 + 3 + 5,
+		"{tools(limit: 3, filter: {icps: null}) {items {slug}}}":         1 + 1 + 3 + 5,
+		"{tools(limit: 3, page: 9) {items {slug}}}":                      1 + 1 + 3 + 5,
+		"{tools(limit: 3, filter: {not: {scoreMin: 8}}) {items {slug}}}": 1 + 1 + 3 + 5 + 200,
+		"{tools(limit: 3, filter: {icps: [mixte], anyOf: [{scoreMin: 8}, {not: {tiers: 1, search: \"e\"}}]}) {items {slug}}}": 1 + 1 + 3 + 5 + 400 + 2_200,
+		"{toolGroups(by: category) {key}}":                                     1 + 8 + 5 + 700,
+		"{toolGroups(by: category, limit: 2) {key}}":                           1 + 2 + 5 + 700,
 		"{tools(limit: 200, page: 7) {items {slug}}}":                          1 + 1 + 200 + 5,
 		"{tools(limit: 200, page: 1000000) {items {slug}}}":                    1 + 1 + 200 + 5,
 		`{tools(limit: 3, filter: {categories: ["code"]}) {items {slug}}}`:     1 + 1 + 3 + 5 + 100,
@@ -38,7 +42,6 @@ func TestCosts(t *testing.T) {
 		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}":      1 + 20*4 + 3*5 + 2*200,
 		"{toolGroups(by: tier) {key}}":                                            1 + 3 + 5 + 700,
 		"{toolGroups(by: tier, thenBy: pricing) {key}}":                           1 + 9 + 5 + 700,
-		"{toolGroups(by: category) {key}}":                                        1 + 8 + 5 + 700,
 		"{scoreHistogram {count}}":                                                1 + 10 + 5 + 200,
 		"{scoreHistogram(filter: {tierless: 1}) {count}}":                         0, // rejected before its cost is computed
 		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":          1 + 10 + 5 + 200 + 100 + 2_200,

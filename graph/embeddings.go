@@ -26,7 +26,7 @@ func (embeddingsResolver) ChunkCount(ctx context.Context, d *model.EmbeddingsDoc
 
 func (embeddingsResolver) Chunks(ctx context.Context, d *model.EmbeddingsDocument) ([]*model.Chunk, error) {
 	sections, err := readerFrom(ctx).documentSections(ctx, d)
-	return mapSlice(sections, func(row *ent.Section) *model.Chunk {
+	return model.Map(sections, func(row *ent.Section) *model.Chunk {
 		return &model.Chunk{
 			ID: row.Section, Text: row.Text, Metadata: &model.ChunkMetadata{
 				Slug: d.Slug, Section: row.Section, Position: row.Position,
@@ -78,5 +78,5 @@ func (activeResolver) ReviewSections(ctx context.Context, t *model.Tool) ([]stri
 			q.Select(section.FieldToolSlug, section.FieldSection) // without the text
 		})
 	})
-	return mapSlice(sections[t.Slug], func(row *ent.Section) string { return row.Section }), err
+	return model.Map(sections[t.Slug], func(row *ent.Section) string { return row.Section }), err
 }

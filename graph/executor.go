@@ -19,7 +19,6 @@ import (
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 )
 
 // Config configures an Executor.
@@ -130,12 +129,12 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Result {
 // sizeOf returns what the cost of reading a release depends on.
 func (e *Executor) sizeOf(asOf AsOf) document.Size {
 	size := document.Size{Tools: e.config.Tools(), Categories: expectedCategories}
-	if !asOf.isNewest() {
+	if !asOf.IsNewest() {
 		size.Earlier = size.Tools
 	}
 	if newest := e.InMemory(); newest != nil {
 		size.Categories, size.Points, size.Periods = len(newest.Categories), newest.CountPoints, newest.CountPeriods
-		if info := readableAsOf(newest, asOf); info != nil {
+		if info := newest.ReadableAsOf(asOf); info != nil {
 			size.Earlier = max(1, info.ToolsTotal)
 		}
 	}
@@ -294,8 +293,8 @@ func (e *Executor) run(ctx context.Context, op *Prepared, fromCaller bool) *Resu
 		ctx = e.withErrors(graphql.WithOperationContext(ctx, operation))
 		result.Data, result.Errors = e.schema.Exec(ctx)(ctx).Data, graphql.GetErrors(ctx)
 	}
-	read := func(of *release.Release) (queried bool, err error) {
-		if of.Info != nil {
+	read := func(of *release.Release, newest int) (queried bool, err error) {
+		if result.Newest = newest; of.Info != nil {
 			result.setRelease(of.Info)
 		}
 		if resolved := resolveDates(op.operation.Operation.VariableDefinitions, op.operation.Variables, of); resolved != nil {
@@ -310,7 +309,7 @@ func (e *Executor) run(ctx context.Context, op *Prepared, fromCaller bool) *Resu
 	if result.SchemaOnly = document.SchemaOnly(op.operation.Operation); result.SchemaOnly {
 		dispatch(ctx)
 	} else {
-		err = e.withRelease(ctx, op.asOf, &result.Newest, read)
+		err = e.Read(ctx, op.asOf, read)
 	}
 	var tooLarge *problem.Problem
 	switch {
@@ -326,56 +325,6 @@ func (e *Executor) run(ctx context.Context, op *Prepared, fromCaller bool) *Resu
 		return result
 	}
 	return e.fail(ctx, err, fromCaller, op.cost)
-}
-
-// withRelease calls read with the selected release and sets newest to the newest
-// release at that time. What read has read from the database is only complete if the
-// release still exists afterwards.
-func (e *Executor) withRelease(
-	ctx context.Context, asOf AsOf, newest *int, read func(*release.Release) (queried bool, err error),
-) error {
-	try := func(find func(context.Context) (*release.Release, error)) error {
-		known, err := find(ctx)
-		if err != nil {
-			return err
-		}
-		*newest = known.Number()
-		selected, err := e.resolve(known, asOf)
-		if err != nil {
-			return err
-		}
-		queried, err := read(selected)
-		if !queried {
-			return err
-		}
-		return cmp.Or(e.Verify(ctx, selected), err)
-	}
-	err := try(e.Newest)
-	if errors.Is(err, release.ErrPartial) {
-		err = try(e.Complete)
-	}
-	if errors.Is(err, store.ErrNoRelease) { // it was pruned, or a backup was restored
-		err = try(e.Load)
-	}
-	if errors.Is(err, store.ErrNoRelease) { // pruned again, or rows of the release are missing
-		e.config.Log.ErrorContext(ctx, "operation failed twice",
-			"code", problem.NotFound, "cause", err, "request_id", problem.RequestID(ctx))
-		return problem.New(problem.NotFound, string(releasePruned), asOf)
-	}
-	return err
-}
-
-// Release returns the release that asOf selects.
-func (e *Executor) Release(ctx context.Context, asOf AsOf) (*release.Release, error) {
-	newest := e.Newest
-	if !asOf.isNewest() {
-		newest = e.Complete
-	}
-	known, err := newest(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return e.resolve(known, asOf)
 }
 
 // Preload loads the newest release, so that operations do not have to.

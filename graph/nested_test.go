@@ -177,7 +177,7 @@ func TestInvalidNestedArguments(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		const notThisList = "after must be a cursor from this list in the same sort order."
 		for selection, message := range map[string]string{
-			`category(slug: "voix") {toolConnection(sort: relevance) {totalCount}}`:                                        "sort: relevance requires a search, which the tools of a category do not support.",
+			`category(slug: "voix") {toolConnection(sort: relevance) {totalCount}}`:                                        "sort: relevance is not supported by the tools of a category. Use tools with filter.categories instead.",
 			`category(slug: "voix") {toolConnection(first: 201) {totalCount}}`:                                             "first must be an integer from 0 to 200 (got 201).",
 			`category(slug: "voix") {toolConnection(first: 1, last: 1) {totalCount}}`:                                      "first and last cannot be used together.",
 			`tool(slug: "plume") {comparisonConnection(last: -1) {totalCount}}`:                                            "last must be an integer from 0 to 200 (got -1).",
@@ -186,7 +186,7 @@ func TestInvalidNestedArguments(t *testing.T) {
 			`tool(slug: "plume") {changes(first: 201) {nodes {id}}}`:                                                       "first must be an integer from 0 to 200 (got 201).",
 			`retiredTools {items {changes(first: 1, last: 2) {nodes {id}}}}`:                                               "first and last cannot be used together.",
 			`comparisons {items {toolA {comparisonConnection(after: "x") {totalCount}}}}`:                                  notThisList,
-			`tools {items {category {toolConnection(sort: relevance) {totalCount}}}}`:                                      "sort: relevance requires a search, which the tools of a category do not support.",
+			`tools {items {category {toolConnection(sort: relevance) {totalCount}}}}`:                                      "sort: relevance is not supported by the tools of a category. Use tools with filter.categories instead.",
 			`tool(slug: "plume") {category {toolConnection(after: "x") {nodes {slug}}}}`:                                   notThisList,
 			`nodes(ids: ["category/voix"]) {... on Category {tools(limit: 51) {slug}}}`:                                    "limit must be an integer from 1 to 50 (got 51).",
 			`tool(slug: "plume") {comparisonConnection(before: "` + cursorOf(`{"l":"tools","p":[1]}`) + `") {totalCount}}`: "before must be a cursor from this list in the same sort order.",

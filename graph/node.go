@@ -8,6 +8,7 @@ import (
 	"palmares/ent"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -34,7 +35,7 @@ func (r *reader) nodes(ctx context.Context, argument string, ids []string) ([]mo
 	keys := map[string][]string{} // by prefix
 	plain := make([]string, len(ids))
 	for i, id := range ids {
-		if err := checkText(argument, id, maxSlugText); err != nil {
+		if err := params.CheckSlug(argument, id); err != nil {
 			return nil, err
 		}
 		prefix, key, err := r.ParseID(argument, id)
@@ -60,11 +61,11 @@ func (r *reader) nodes(ctx context.Context, argument string, ids []string) ([]mo
 		number, _ := strconv.Atoi(key)
 		return r.Numbered(number)
 	}
-	for _, release := range r.releases(existing(keys[model.ReleasePrefix], numbered)) {
+	for _, release := range r.Releases(existing(keys[model.ReleasePrefix], numbered)) {
 		found[model.ReleasePrefix+strconv.Itoa(release.Number)] = release
 	}
 	err := r.addEvents(ctx, keys[journal.IDPrefix], found)
-	return mapSlice(plain, func(id string) model.Node { return found[id] }), err
+	return model.Map(plain, func(id string) model.Node { return found[id] }), err
 }
 
 // existing returns the objects with the given keys that exist.
@@ -82,7 +83,7 @@ func (r *reader) addEvents(ctx context.Context, keys []string, found map[string]
 	if r.Info == nil {
 		return nil
 	}
-	numbers := mapSlice(keys, func(key string) int {
+	numbers := model.Map(keys, func(key string) int {
 		number, _ := strconv.Atoi(key)
 		return number
 	})

@@ -11,6 +11,7 @@ import (
 	"palmares/graph/document"
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
@@ -23,6 +24,10 @@ type list[Item, Node any] struct {
 	places release.Places[Item]
 	nodes  func([]Item) []Node
 }
+
+const maxPage = 1_000_000
+
+const badCursor lang.Message = "%s must be a cursor from this list in the same sort order." // shown on pages too
 
 // checkPage rejects a page that no list has.
 func checkPage(number, limit int) error {
@@ -222,20 +227,11 @@ func distinct[V cmp.Ordered](values []V) []V {
 
 // bySlug returns the object with a slug, or nil.
 func bySlug[Item, Node any](slug string, find func(slug string) *Item, create func([]*Item) []*Node) (*Node, error) {
-	if err := checkText("slug", slug, maxSlugText); err != nil {
+	if err := params.CheckSlug("slug", slug); err != nil {
 		return nil, err
 	}
 	if item := find(slug); item != nil {
 		return create([]*Item{item})[0], nil
 	}
 	return nil, nil
-}
-
-// mapSlice converts each item of a slice.
-func mapSlice[A, B any](items []A, convert func(A) B) []B {
-	converted := make([]B, len(items))
-	for i, item := range items {
-		converted[i] = convert(item)
-	}
-	return converted
 }

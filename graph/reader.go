@@ -41,7 +41,7 @@ func (Resolver) EmbeddingsDocument() generated.EmbeddingsDocumentResolver {
 // Active and retired tools share the resolvers of their links.
 func (Resolver) Tool() generated.ToolResolver { return activeResolver{} }
 func (Resolver) RetiredTool() generated.RetiredToolResolver {
-	return linksResolver[*model.RetiredTool]{}
+	return retiredResolver{}
 }
 
 // reader reads one release for one operation, whose resolvers run one after the other.
@@ -55,7 +55,8 @@ type reader struct {
 	total int    // of the list at the root that is read by page
 	next  string // cursor of the changes at the root
 
-	searches map[string]release.Relevance // by search text
+	searches map[string]release.Relevance // by language and search text
+	language string                       // whose matches rank first; any if empty
 }
 
 func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader {
@@ -63,7 +64,7 @@ func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader 
 		*scan = Scan{release: of, lists: map[string]any{}}
 	}
 	return &reader{
-		View:     model.View{Release: of, Pinned: !asOf.isNewest()},
+		View:     model.View{Release: of, Pinned: !asOf.IsNewest()},
 		executor: e, scan: scan, searches: map[string]release.Relevance{},
 	}
 }
@@ -155,19 +156,7 @@ func (queryResolver) Feed(ctx context.Context) (*model.Feed, error) {
 }
 
 func (queryResolver) Stats(ctx context.Context) (*model.Statistics, error) {
-	info := readerFrom(ctx).Info
-	if info == nil {
-		return &model.Statistics{}, nil
-	}
-	return statistics(info), nil
-}
-
-func statistics(release *ent.Release) *model.Statistics {
-	return &model.Statistics{
-		ToolsTotal: release.ToolsTotal, ToolsTested: release.ToolsTested,
-		ToolsAvgScore: release.ToolsAvgScore, ToolsAvgScoreOrZero: orZero(release.ToolsAvgScore),
-		ToolsRetired: release.ToolsRetired, ComparisonsTotal: release.ComparisonsTotal,
-	}
+	return model.NewStatistics(readerFrom(ctx).Info), nil
 }
 
 func orZero[T any](value *T) (zero T) {

@@ -3,16 +3,13 @@ package graph
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
-	"strconv"
 
 	"github.com/99designs/gqlgen/graphql"
 
 	"palmares/ent"
 	"palmares/graph/document"
 	"palmares/graph/model"
-	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/params"
 )
@@ -23,7 +20,7 @@ func (queryResolver) Releases(
 ) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
 	releases := &list[*ent.Release, *model.Release]{
-		name: "releases", items: r.All, places: release.ByNumber, nodes: r.releases,
+		name: "releases", items: r.All, places: release.ByNumber, nodes: r.Releases,
 	}
 	c, err := releases.connection(ctx, paging{first, after, last, before})
 	return &model.ReleaseConnection{
@@ -31,32 +28,21 @@ func (queryResolver) Releases(
 	}, err
 }
 
-func (r *reader) releases(releases []*ent.Release) []*model.Release {
-	historyFrom := r.HistoryFrom()
-	return mapSlice(releases, func(release *ent.Release) *model.Release {
-		return &model.Release{
-			ID: r.ID(model.ReleasePrefix, strconv.Itoa(release.ID)), Number: release.ID,
-			Date: release.FeedDate, PublishedAt: release.ImportedAt,
-			Readable: release.ID >= historyFrom, Stats: statistics(release),
-		}
-	})
-}
-
 func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error) {
 	if err := cmp.Or(
-		checkText("slug", slug, maxSlugText), params.CheckRange("limit", limit, 1, document.MaxPageSize),
+		params.CheckSlug("slug", slug), params.CheckRange("limit", limit, 1, document.MaxPageSize),
 	); err != nil {
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	found, err := r.versions(ctx, []string{slug}, limit)
+	found, err := r.versions(ctx, []string{slug}, limit, false)
 	if err != nil || len(found[slug]) == 0 {
 		return nil, err
 	}
 	return &model.ToolVersions{Slug: slug, Versions: found[slug]}, nil
 }
 
-func (linksResolver[T]) Versions(ctx context.Context, t T, limit int) ([]*model.ToolVersion, error) {
+func (linksResolver[T]) Versions(ctx context.Context, t T, order model.ChangeOrder, limit int) ([]*model.ToolVersion, error) {
 	if err := params.CheckRange("limit", limit, 1, document.MaxPageSize); err != nil {
 		return nil, err
 	}
@@ -64,35 +50,26 @@ func (linksResolver[T]) Versions(ctx context.Context, t T, limit int) ([]*model.
 	own := t.InCatalog()
 	versions, err := model.Once(own.Siblings, graphql.GetFieldContext(ctx).Field.Field,
 		func() (map[string][]*model.ToolVersion, error) {
-			return r.versions(ctx, slugsOf(own.Siblings.Items), limit)
+			return r.versions(ctx, slugsOf(own.Siblings.Items), limit, order == model.ChangeOrderOldestFirst)
 		})
 	return versions[own.Slug], err
 }
 
-// versions returns the newest versions of each tool from the journal, up to the
+// versions returns the newest or oldest versions of each tool from the journal, up to the
 // release being read.
-func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[string][]*model.ToolVersion, error) {
-	versions := map[string][]*model.ToolVersion{}
+func (r *reader) versions(
+	ctx context.Context, slugs []string, limit int, fromOldest bool,
+) (map[string][]*model.ToolVersion, error) {
 	if r.Info == nil {
-		return versions, nil
+		return nil, nil
 	}
-	events, err := r.journalOf(slugs...).Versions(ctx, limit)
-	if err != nil {
-		return nil, err
-	}
-	until := map[string]*int{} // the release that ended a tool's next version
-	for _, e := range slices.Backward(events) {
-		v := &model.ToolVersion{
-			FirstRelease: e.Release, LastRelease: until[e.Slug],
-			Date: r.All[r.Number()-e.Release].FeedDate,
-			Type: changeType(e.Type), Fields: e.Fields,
-			Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
+	events, err := r.journalOf(slugs...).Versions(ctx, limit, fromOldest)
+	versions := r.ToolVersions(events)
+	for slug, of := range versions {
+		if fromOldest {
+			slices.Reverse(of)
 		}
-		last := e.Release - 1
-		until[e.Slug] = &last
-		if e.Type != journal.EventToolRemoved && len(versions[e.Slug]) < limit {
-			versions[e.Slug] = append(versions[e.Slug], v)
-		}
+		versions[slug] = of[:min(limit, len(of))]
 	}
-	return versions, nil
+	return versions, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"palmares/ent"
 	"palmares/graph/document"
+	"palmares/graph/model"
 	"palmares/internal/core/problem"
 )
 
@@ -44,7 +45,7 @@ func (r *Result) InvalidDocument() bool { return document.InvalidDocument(r.Erro
 // of one of them.
 func (r *Result) WithRequestID(ctx context.Context) *Result {
 	own := *r
-	own.Errors = mapSlice(r.Errors, func(err *gqlerror.Error) *gqlerror.Error {
+	own.Errors = model.Map(r.Errors, func(err *gqlerror.Error) *gqlerror.Error {
 		copied := *err
 		copied.Extensions = maps.Clone(err.Extensions)
 		return withRequestID(ctx, &copied)

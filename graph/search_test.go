@@ -46,7 +46,7 @@ func TestSearch(t *testing.T) {
 		wantRejected(t, execute(t, e, auth.Developer, `{tools(filter: {search: "`+strings.Join(words, " ")+`"}) {meta {total}}}`), "BAD_USER_INPUT", "The search must have at most 16 different words.")
 		wantRejected(t, execute(t, e, auth.Developer, `{tools(filter: {search: "`+strings.Repeat("x", 201)+`"}) {meta {total}}}`), "BAD_USER_INPUT", "filter.search must have at most 200 characters.")
 		wantRejected(t, execute(t, e, auth.Developer, `{tools(sort: relevance) {meta {total}}}`), "BAD_USER_INPUT", "sort: relevance requires filter.search.")
-		wantRejected(t, execute(t, e, auth.Developer, `{categories {tools(sort: relevance) {slug}}}`), "BAD_USER_INPUT", "sort: relevance requires a search, which the tools of a category do not support.")
+		wantRejected(t, execute(t, e, auth.Developer, `{categories {tools(sort: relevance) {slug}}}`), "BAD_USER_INPUT", "sort: relevance is not supported by the tools of a category. Use tools with filter.categories instead.")
 	})
 }
 

@@ -33,7 +33,10 @@ func (queryResolver) Series(
 		}
 		described[i], _ = release.MetricNamed(string(metric)) // checkFields found all of them
 	}
-	condition, err := conditionsOverTime(filter)
+	condition, err := conditionsOverTime(filter, func(*model.ToolFilter) (release.Filter, error) {
+		return nil, problem.New(problem.BadInput, "filter.priceIncreases is not supported here. "+
+			"Use movers, or list the tools with tools and pass their slugs to filter.slugs.")
+	})
 	if err := cmp.Or(err, checkDays(orZero(from), orZero(to))); err != nil {
 		return nil, err
 	}
@@ -52,7 +55,7 @@ func (queryResolver) Series(
 		keyOf = release.Key(string(by))
 	}
 	found := r.Series(points, described, keyOf, condition, includeFirstImport)
-	return mapSlice(found, func(s release.Series) *model.Series {
+	return model.Map(found, func(s release.Series) *model.Series {
 		series := &model.Series{Metric: metrics[s.Metric]}
 		if by != model.SeriesKeyNone {
 			series.Key = &s.Key
@@ -66,18 +69,21 @@ func (queryResolver) Series(
 	}), nil
 }
 
-// conditionsOverTime converts a filter to conditions on tools of earlier releases.
-// Their text is not in memory, so it cannot be searched, and price increases depend on
-// the release that is read.
-func conditionsOverTime(filter *model.ToolFilter) (release.Filter, error) {
-	switch {
-	case filter != nil && filter.Search != nil:
-		return nil, problem.New(problem.BadInput,
-			"filter.search is not supported here. Search a release with @asOf instead.")
-	case filter != nil && filter.PriceIncreases != nil:
-		return nil, problem.New(problem.BadInput, "filter.priceIncreases is not supported here.")
-	}
-	return toolConditions(filter)
+// conditionsOverTime converts a filter to conditions on tools of earlier releases. Their
+// text is not in memory, so it cannot be searched.
+func conditionsOverTime(
+	filter *model.ToolFilter, priceIncreases func(*model.ToolFilter) (release.Filter, error),
+) (release.Filter, error) {
+	return filter.Conditions(func(f *model.ToolFilter) (release.Filter, error) {
+		switch {
+		case f.Search != nil:
+			return nil, problem.New(problem.BadInput,
+				"filter.search is not supported here. Search a release with @asOf instead.")
+		case f.PriceIncreases != nil:
+			return priceIncreases(f)
+		}
+		return nil, nil
+	})
 }
 
 // checkDays rejects days that are not in order or too far apart; both may be
@@ -108,11 +114,13 @@ func (queryResolver) Movers(
 		return nil, problem.New(problem.BadInput,
 			"minChange must be a number from 0 to %d (got %v).", int(maxChange), *minChange)
 	}
-	condition, err := conditionsOverTime(filter)
+	r := readerFrom(ctx)
+	condition, err := conditionsOverTime(filter, func(f *model.ToolFilter) (release.Filter, error) {
+		return r.priceIncreases(f), nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	r := readerFrom(ctx)
 	if r.Partial() {
 		return nil, release.ErrPartial
 	}
@@ -124,7 +132,7 @@ func (queryResolver) Movers(
 		func(m release.Mover) bool {
 			return direction != nil && (*direction == model.MoverDirectionUp) != (m.After > m.Before)
 		})
-	movers := mapSlice(found[:min(first, len(found))], func(m release.Mover) *model.Mover {
+	movers := model.Map(found[:min(first, len(found))], func(m release.Mover) *model.Mover {
 		return &model.Mover{Slug: m.Slug, Before: m.Before, After: m.After, Change: m.Change, Percent: m.Percent}
 	})
 	addTools(r, movers, func(m *model.Mover) (string, *model.ComparedTool) { return m.Slug, &m.Tool })

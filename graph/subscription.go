@@ -2,9 +2,7 @@ package graph
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -54,7 +52,7 @@ func (e *Executor) Subscribe(ctx context.Context, req Request) (*Subscription, *
 
 // Execute returns the subscription's result for one publication.
 func (s *Subscription) Execute(event *journal.Event) (*Result, error) {
-	publication, err := newPublication(event)
+	publication, err := model.NewPublication(event)
 	if err != nil {
 		return nil, err
 	}
@@ -65,21 +63,4 @@ func (s *Subscription) Execute(event *journal.Event) (*Result, error) {
 		return nil, errors.Join(errors.New("subscription ended"), ctx.Err())
 	}
 	return &Result{Data: response.Data, Errors: graphql.GetErrors(ctx), Cost: s.Cost}, nil
-}
-
-func newPublication(event *journal.Event) (*model.Publication, error) {
-	var counts journal.Publication
-	if err := json.Unmarshal(event.After, &counts); err != nil {
-		return nil, fmt.Errorf("event %s: %w", event.ID(), err)
-	}
-	p := &model.Publication{
-		ID: event.ID(), Release: event.Release, PublishedAt: event.At, UpdatedAt: counts.UpdatedAt,
-		ToolsTotal: counts.ToolsTotal, ToolsRetired: counts.ToolsRetired, ComparisonsTotal: counts.Comparisons,
-	}
-	for _, name := range journal.Events {
-		if n := counts.Events[name]; n > 0 {
-			p.Events = append(p.Events, &model.ChangeCount{Type: changeType(name), Count: n})
-		}
-	}
-	return p, nil
 }

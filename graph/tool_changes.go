@@ -61,6 +61,6 @@ func toolEvents(types []model.ChangeType) []string {
 		return journal.ToolEvents
 	}
 	return slices.DeleteFunc(slices.Clone(journal.ToolEvents), func(event string) bool {
-		return !slices.Contains(types, changeType(event))
+		return !slices.Contains(types, model.NewChangeType(event))
 	})
 }

@@ -78,7 +78,7 @@ func TestOrdersAndMetricsAreCheckedAtStartup(t *testing.T) {
 	metric.EnumValues = append(slices.Clone(metric.EnumValues), &ast.EnumValueDefinition{Name: "mean_weight"})
 	group := *extended.Types["ToolGroup"]
 	group.Fields = append(slices.Clone(group.Fields), &ast.FieldDefinition{Name: "p99Score", Type: ast.NamedType("Float", nil)})
-	extended.Types = map[string]*ast.Definition{"ToolSort": &sort, "SeriesMetric": &metric, "ToolGroup": &group}
+	extended.Types = map[string]*ast.Definition{"ToolSort": &sort, "SeriesMetric": &metric, "ToolGroup": &group, "ToolGroupOrder": Schema().Types["ToolGroupOrder"]}
 	if err, want := checkFields(&extended), "tools have no field for the order weight_asc\ntools have no metric mean_weight\ntools have no metric p99Score"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -27,17 +27,17 @@ func (r *reader) activeTool(slug string) *release.Tool {
 }
 
 func (queryResolver) Tools(
-	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int,
+	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, language *model.Language, page int, limit int,
 ) (*model.ToolPage, error) {
-	items, meta, err := readerFrom(ctx).toolList(ctx, filter, sort).page(ctx, page, limit)
+	items, meta, err := readerFrom(ctx).toolList(ctx, filter, sort, language).page(ctx, page, limit)
 	return &model.ToolPage{Items: items, Meta: meta}, err
 }
 
 func (queryResolver) ToolConnection(
-	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort,
+	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, language *model.Language,
 	first *int, after *string, last *int, before *string,
 ) (*model.ToolConnection, error) {
-	c, err := readerFrom(ctx).toolList(ctx, filter, sort).connection(ctx, paging{first, after, last, before})
+	c, err := readerFrom(ctx).toolList(ctx, filter, sort, language).connection(ctx, paging{first, after, last, before})
 	return toolConnection(c), err
 }
 
@@ -48,11 +48,16 @@ func toolConnection(c connection[*model.Tool]) *model.ToolConnection {
 }
 
 func slugsOf(tools []*release.Tool) []string {
-	return distinct(mapSlice(tools, func(t *release.Tool) string { return t.Slug }))
+	return distinct(model.Map(tools, func(t *release.Tool) string { return t.Slug }))
 }
 
 // linksResolver resolves the fields that active and retired tools have in common.
 type linksResolver[T interface{ InCatalog() *model.CatalogTool }] struct{}
+
+// retiredResolver resolves the fields of retired tools.
+type retiredResolver struct {
+	linksResolver[*model.RetiredTool]
+}
 
 // activeResolver resolves the fields of active tools.
 type activeResolver struct{ linksResolver[*model.Tool] }
@@ -95,7 +100,7 @@ func (linksResolver[T]) Alternatives(ctx context.Context, t T, limit int) ([]*mo
 // toolList lists the tools that match a filter. Without an order, the best
 // matches of a search come first, or else the highest scores.
 func (r *reader) toolList(
-	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort,
+	ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, language *model.Language,
 ) *list[*release.Tool, *model.Tool] {
 	by := model.ToolSortScoreDesc
 	if sort != nil {
@@ -103,6 +108,7 @@ func (r *reader) toolList(
 	} else if isSearch(filter) {
 		by = model.ToolSortRelevance
 	}
+	r.language = string(orZero(language))
 	tools := r.listTools(by, nil)
 	relevance := by == model.ToolSortRelevance
 	if relevance && !isSearch(filter) {
@@ -115,12 +121,13 @@ func (r *reader) toolList(
 		case err != nil:
 			return nil, err
 		case relevance:
-			return r.ByRelevance(r.searches[*filter.Search], conditions), nil
+			return r.ByRelevance(r.searches[r.language+*filter.Search], conditions), nil
 		}
 		return r.Matching(orderOf(by), conditions), nil
 	})
 	if relevance {
-		tools.places = r.searches[*filter.Search].Places()
+		tools.name += r.language
+		tools.places = r.searches[r.language+*filter.Search].Places()
 	}
 	return tools
 }
@@ -180,7 +187,7 @@ func (queryResolver) RetiredToolConnection(
 // order. There are far fewer retired tools than active ones, so they need no search
 // index.
 func searchRetired(tools []*release.Tool, query string) (found []*release.Tool, err error) {
-	if err := checkText("search", query, params.MaxText); err != nil {
+	if err := params.CheckText("search", query, params.MaxText); err != nil {
 		return nil, err
 	}
 	words := distinct(text.Words(query))
@@ -207,7 +214,7 @@ func (r *reader) retiredList(
 		name: "retired tools", places: release.ByRetirement.Places(), nodes: r.RetiredTools,
 	}
 	tools.items, tools.err = found(ctx, r, func() ([]*release.Tool, error) {
-		if err := checkSlugs(argument{"category", filter.Category}); err != nil {
+		if err := params.CheckSlug("category", orZero(filter.Category)); err != nil {
 			return nil, err
 		}
 		found := r.MatchingRetired(filter)

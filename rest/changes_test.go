@@ -98,3 +98,13 @@ func TestChangesResumeAfterEmptyPage(t *testing.T) {
 		}
 	})
 }
+
+func TestChangesUntil(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		all := get(handler, "/api/v1/changes?types=tool.created&limit=200").Body.String()
+		early := get(handler, "/api/v1/changes?types=tool.created&limit=200&until=2000-01-01").Body.String()
+		if !strings.Contains(all, `"id":"evt_`) || strings.Contains(early, `"id":"evt_`) {
+			t.Errorf("got %.80s and %.80s, want events and none before 2000", all, early)
+		}
+	})
+}

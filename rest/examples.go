@@ -111,7 +111,7 @@ func (h *Handler) Explain(target string) (query string, variables map[string]any
 			variables[name] = []any{value}
 		}
 	}
-	return strings.Replace(req.operation.Text, " {", req.asOf.Directive()+" {", 1), variables, nil
+	return strings.Replace(req.operation.Text, " {", graph.AsOfDirective(req.asOf)+" {", 1), variables, nil
 }
 
 // ExplorerPath returns the path that opens a REST URL in the GraphQL explorer.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 // listed is a tool as the list shows it.
@@ -83,4 +85,43 @@ func slugs(tools []listed) (found []string) {
 		found = append(found, l.Slug)
 	}
 	return found
+}
+
+// MCP counts the same tools.
+func TestToolsForTenEuros(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		check.Equal(t, len(listTools(t, handler, "price_max=10")), 15, "tools for at most €10 a month")
+	})
+}
+
+func TestSeveralToolsAtOnce(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for target, want := range map[string]string{
+			"tools?slugs=relire-svp,plume&sort=name_asc":   "plume,relire-svp",
+			"tools?slugs=plume&slugs=relire-svp&limit=1":   "plume",
+			"tools?domain=WWW.plume.example&slugs=plume":   "plume",
+			"tools?domain=plume.example&slugs=relire-svp":  "",
+			"pricing?slugs=relire-svp,plume,plume":         "plume,relire-svp",
+			"pricing?domain=plume.example":                 "plume",
+			"comparatifs?slugs=plume-vs-relire-svp,nobody": "plume-vs-relire-svp",
+			"comparatifs?domain=relire-svp.example":        "plume-vs-relire-svp",
+		} {
+			var body struct{ Data []listed }
+			got := get(handler, "/api/v1/"+target)
+			if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil {
+				t.Fatalf("%s: got %d %s, want a list", target, got.Code, got.Body)
+			}
+			var slugs []string
+			for _, item := range body.Data {
+				slugs = append(slugs, item.Slug)
+			}
+			check.Equal(t, strings.Join(slugs, ","), want, target)
+		}
+		many := "tools?slugs="
+		for i := range 201 {
+			many += fmt.Sprintf("t%d,", i)
+		}
+		wantError(t, many, get(handler, "/api/v1/"+strings.TrimSuffix(many, ",")), 400, "slugs must have at most 200 values (got 201).")
+		wantError(t, "empty", get(handler, "/api/v1/tools?slugs=plume,"), 400, "slugs must not be empty.")
+	})
 }

@@ -234,6 +234,9 @@ func (g generator) valid(t *rapid.T, p *openapi3.Parameter) (value string, certa
 		return draw(rapid.OneOf(day, rapid.Map(rapid.IntRange(1, 999_999_999), strconv.Itoa), rapid.SampledFrom([]string{"1", "8", "2026-11-10"}))), true
 	case s.Pattern != "":
 		return draw(rapid.StringMatching(s.Pattern)), true
+	case s.Type.Is("array") && s.Items.Value.Enum == nil:
+		item := rapid.OneOf(rapid.SampledFrom([]string{"plume", "nobody", "https://www.plume.example/x"}), rapid.StringMatching(`[^\x00,]{1,300}`))
+		return strings.Join(rapid.SliceOfN(item, 1, int(*s.MaxItems)).Draw(t, p.Name), ","), true
 	case s.Type.Is("array"):
 		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(enum(s.Items.Value)), 1, 5).Draw(t, p.Name), ","), true
 	case s.Enum != nil:
@@ -272,6 +275,8 @@ func invalidValues(s *openapi3.Schema) []*rapid.Generator[string] {
 		return append(values, rapid.StringMatching(`-?(NaN|Inf|0x[0-9]{1,5}|[0-9],[0-9]|\.[0-9]|[0-9]\.|1_0|[1-9]e(309|9999))`))
 	case s.Format == "date":
 		return append(values, rapid.StringMatching(`[0-9]{4}-(1[3-9]|[2-9][0-9])-[0-9]{2}|20[0-9]{2}-02-30|[0-9]{4}-[0-9]-[0-9]`))
+	case s.Type.Is("array") && s.Items.Value.Enum == nil:
+		return append(values, rapid.StringMatching(`,[a-z]{0,9}|[a-z]{1,9},|[a-z]{1,9},,[a-z]{1,9}`))
 	case s.Enum != nil, s.Type.Is("array"), s.Type.Is("boolean"):
 		return append(values, rapid.StringMatching(`[A-Z,]{1,80}`))
 	case s.Pattern != "":

@@ -342,10 +342,13 @@ func embeddingsNotFound(slug string, status slugStatus) string {
 	return toolNotFound(slug, status)
 }
 
-// names finds the slugs that are most similar to others.
+// names finds slugs and domains, and the slugs that are most similar to others.
 type names interface {
 	NearestTool(slug string) string
 	NearestComparison(slug string) string
+	IsTool(slug string) bool
+	IsComparison(slug string) bool
+	UnknownDomains(domains []string) []string
 }
 
 // respondNotFound looks up the reason. If a new release was published since

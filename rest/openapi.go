@@ -320,6 +320,10 @@ func (p Parameter) describe(s *schemas, exampleSlug string) object {
 		item.Repeats, item.Required, item.Default = false, false, nil
 		items, _ := item.describe(s, "").member("schema").(object)
 		schema = object{{"type", "array"}, {"items", items}}
+	case p.List && p.Values == nil:
+		items := object{{"type", "string"}, {"minLength", 1}}
+		schema = object{{"type", "array"}, {"items", items}, {"minItems", 1}, {"maxItems", p.Max}}
+		described.add("explode", false)
 	case p.List:
 		schema = object{{"type", "array"}, {"items", object{{"type", "string"}, {"enum", p.Values}}}, {"minItems", 1}}
 		described.add("explode", false)

@@ -448,6 +448,12 @@ func requestsFor(path string, operation *openapi3.Operation) []trial {
 // bounds.
 func valuesOf(s *openapi3.Schema) (good, bad []string) {
 	switch {
+	case s.Type.Is("array") && s.Items.Value.Enum == nil:
+		many := make([]string, *s.MaxItems)
+		for i := range many {
+			many[i] = "t" + strconv.Itoa(i)
+		}
+		return []string{"plume", "plume,nobody", strings.Join(many, ",")}, []string{"", "plume,", strings.Join(many, ",") + ",t"}
 	case s.Type.Is("array"):
 		for _, value := range s.Items.Value.Enum {
 			good = append(good, fmt.Sprint(value))

@@ -71,6 +71,8 @@ func (p Parameter) MarshalJSON() ([]byte, error) {
 // Allowed describes the values that a parameter accepts, in words.
 func (p Parameter) Allowed() string {
 	switch {
+	case p.List && p.Values == nil:
+		return fmt.Sprintf("up to %d values, separated by commas", p.Max)
 	case p.List:
 		return "one or more of " + quoted(p.Values)
 	case p.Values != nil:

@@ -17,14 +17,16 @@ import (
 	"palmares/internal/core/problem"
 )
 
+const maxListed = 200 // values of a parameter
+
 // routes lists every path. To add one, add a row here and its operation in
 // queries/, then run `go test ./rest -run 'Golden|OpenAPI' -update`.
 var routes = []route{
 	{path: "/api/v1/tools", query: "tools", id: "listTools", bulk: true, dependsOn: itsCategory,
 		summary: "Tools",
 		details: "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
-		parameters: slices.Concat(paging, []Parameter{pricingModel, icp, scoreMin, priceMax, updatedSince,
-			obsolescenceMax, search, sort})},
+		parameters: slices.Concat(paging, []Parameter{slugs, domain, pricingModel, icp, scoreMin, priceMax, updatedSince,
+			obsolescenceMax, search, language, sort})},
 	{path: "/api/v1/tools/{slug}", query: "tool", id: "getTool", dependsOn: itsTool,
 		summary:    "One tool",
 		details:    "The same fields as in the list of tools. Retired tools return 404 with an error that says so.",
@@ -38,7 +40,7 @@ var routes = []route{
 		summary: "Published comparisons, newest first",
 		details: "Published head-to-head comparisons, paginated. `category` selects comparisons in which at least " +
 			"one tool belongs to the category.",
-		parameters: paging},
+		parameters: slices.Concat(paging, []Parameter{comparisonSlugs, comparedDomain}), isKnown: names.IsComparison},
 	{path: "/api/v1/comparatifs/{slug}", query: "comparatif", id: "getComparison",
 		summary:    "One comparison, with the scores of both tools",
 		details:    "The scores of both tools, the winner, and why it won. Either tool may be retired.",
@@ -47,7 +49,7 @@ var routes = []route{
 	{path: "/api/v1/pricing", query: "prices", id: "listPrices", bulk: true, dependsOn: itsCategory,
 		summary:    "Current prices in euros, sorted by tool name",
 		details:    "The current price of every active tool, paginated.",
-		parameters: paging},
+		parameters: slices.Concat(paging, []Parameter{slugs, domain})},
 	{path: "/api/v1/pricing/{slug}", query: "price", id: "getPrice", dependsOn: itsTool,
 		summary:    "One tool's price and price history",
 		details:    "The current price and every recorded price change, newest first.",
@@ -69,7 +71,7 @@ var routes = []route{
 			"`/schemas/events/<type>.json`. To follow the catalog, store `next` and pass it as `after`: no event is missed " +
 			"or returned twice. A page may have fewer than `limit` events if they are large; you have read everything when " +
 			"`data` is empty.",
-		parameters: []Parameter{after, types, changeCategory, changedSlug, since, pageSize}},
+		parameters: []Parameter{after, types, changeCategory, changedSlug, since, until, pageSize}},
 	{path: "/api/embeddings", query: "embeddings_sync", id: "listEmbeddings",
 		summary: "Reviews as text chunks, to fill a vector index and keep it in sync",
 		details: "All embeddings documents, sorted by slug; with `sync`, only what changed since: documents to store " +
@@ -96,6 +98,17 @@ var (
 			"category returns an empty list."},
 	}
 
+	slugs = Parameter{Param: params.Param{Name: "slugs", List: true, Max: maxListed}, Description: "Slugs of tools, " +
+		"at most 200, separated by commas. Returns only these; slugs that no active tool has are named in " +
+		"`X-Unknown-Values`."}
+	domain = Parameter{Param: params.Param{Name: "domain", List: true, Max: maxListed}, Description: "Domains of " +
+		"tools' websites, such as `plume.example`, or their web addresses: at most 200, separated by commas. Returns " +
+		"only the tools with one of them."}
+	comparisonSlugs = Parameter{Param: slugs.Param, Description: "Slugs of comparisons, at most 200, separated by " +
+		"commas. Returns only these; unknown slugs are named in `X-Unknown-Values`."}
+	comparedDomain = Parameter{Param: domain.Param, Description: "Domains of tools' websites, such as " +
+		"`plume.example`, or their web addresses: at most 200, separated by commas. Returns only comparisons that " +
+		"include a tool with one of them."}
 	pricingModel = Parameter{Param: params.Param{Name: "pricing"}, Description: "Returns only tools with this " +
 		"pricing model."}
 	icp = Parameter{Param: params.Param{Name: "icp"}, Description: "Returns only tools made for this " +
@@ -110,8 +123,10 @@ var (
 	obsolescenceMax = Parameter{Param: params.Param{Name: "obsolescence_max"}, Description: "Maximum obsolescence, " +
 		"from 0 (current) to 10 (obsolete). Excludes tools without a rating."}
 	search = Parameter{Param: params.Param{Name: "search", Max: 200}, Description: "Words, in any order, " +
-		"ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. " +
-		"If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words."}
+		"ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review, in French or " +
+		"English. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words."}
+	language = Parameter{Param: params.Param{Name: "language"}, Description: "The language whose matches come first " +
+		"in a search, `fr` or `en`. By default, both count alike."}
 	sort = Parameter{Param: params.Param{Name: "sort", Values: []string{"score_desc", "score_asc", "name_asc",
 		"name_desc"}, NoDefaultWith: "search"},
 		Description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With " +
@@ -142,6 +157,8 @@ var (
 		"response is 410: read the whole set again.", pattern: `^[A-Za-z0-9_-]{24,600}$`}
 	since = Parameter{Param: params.Param{Name: "since"}, Description: "Returns only events published on " +
 		"or after this day (UTC)."}
+	until = Parameter{Param: params.Param{Name: "until"}, Description: "Returns only events published before " +
+		"this day (UTC)."}
 )
 
 // route is one path and the operation that it runs.
@@ -155,6 +172,7 @@ type route struct {
 	example     string // the slug that the documentation uses: a key of exampleSlugs
 	notFound    notFoundMessage
 	nearest     func(in names, slug string) string // finds the slug to suggest instead
+	isKnown     func(in names, slug string) bool   // whether the list can have a slug; nil for active tools
 	requiresKey bool
 	deprecated  string // day of the deprecation (YYYY-MM-DD), or ""
 	sunset      string // day of the removal, or ""

@@ -24,6 +24,8 @@ const (
 	maxUnknown   = 5  // names in a header
 	maxHintName  = 64 // characters of a name in a header
 	categoryName = "category"
+	slugsName    = "slugs"
+	domainName   = "domain"
 )
 
 // unknownParameters returns the header for the parameters of a query string that the
@@ -54,9 +56,47 @@ func UnknownParameters(rawQuery string, accepted []params.Param, suggested []str
 	return []string{strings.Join(hints, ", ")}
 }
 
-// unknownValues returns the header for a list that is empty because no category has the
-// slug in the request; nil for others.
+// unknownValues returns the header for values that match nothing: slugs, domains, and the
+// category of a list that is empty because of it; nil if there are none.
 func (h *Handler) unknownValues(ctx context.Context, req *request, result *graph.Result) []string {
+	hints := append(h.unknownKeys(ctx, req, result), h.unknownCategory(ctx, req, result)...)
+	if hints == nil {
+		return nil
+	}
+	return []string{strings.Join(hints[:min(len(hints), maxUnknown)], ", ")}
+}
+
+// unknownKeys returns hints for the slugs and domains in lists.
+func (h *Handler) unknownKeys(ctx context.Context, req *request, result *graph.Result) (hints []string) {
+	wanted, _ := req.variables[slugsName].([]string)
+	domains, _ := req.variables[domainName].([]string)
+	if wanted == nil && domains == nil || result.Release == 0 {
+		return nil
+	}
+	found, err := h.executor.Release(ctx, graph.AsOf{Release: result.Release})
+	if err != nil { // the response is valid without the hint
+		return nil
+	}
+	var in names = found
+	isKnown, nearest := names.IsTool, names.NearestTool
+	if req.isKnown != nil {
+		isKnown, nearest = req.isKnown, names.NearestComparison
+	}
+	for _, slug := range wanted {
+		if !isKnown(in, slug) && len(hints) < maxUnknown {
+			hints = append(hints, hint(slugsName+"=", slug, nearest(in, slug)))
+		}
+	}
+	if domains != nil {
+		for _, domain := range in.UnknownDomains(domains) {
+			hints = append(hints, hint(domainName+"=", domain, ""))
+		}
+	}
+	return hints
+}
+
+// unknownCategory returns a hint for a list that is empty because no category has the slug.
+func (h *Handler) unknownCategory(ctx context.Context, req *request, result *graph.Result) []string {
 	wanted, given := req.variables[categoryName].(string)
 	if !given || result.Release == 0 || !bytes.HasPrefix(result.Body(), []byte(`{"data":[]`)) {
 		return nil

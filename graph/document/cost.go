@@ -18,7 +18,7 @@ import (
 // IntrospectionSizes are the expected lengths of the lists that describe the schema. Types
 // that many fields lead to have more fields than others.
 var IntrospectionSizes = map[string]int{
-	"types": 120, "fields": 15, "args": 1, "inputFields": 12, "enumValues": 8, "interfaces": 1, "possibleTypes": 5, "directives": 12, "locations": 5,
+	"types": 120, "fields": 15, "args": 1, "inputFields": 13, "enumValues": 8, "interfaces": 1, "possibleTypes": 5, "directives": 12, "locations": 5,
 }
 
 // introspectionFields is how many fields that describe the schema cost 1: they are in
@@ -171,12 +171,7 @@ func (c *calculator) work(f *ast.Field, p *prices) int {
 			if name, isText := value.(string); isText && definition.Kind == ast.Enum {
 				w.add(pricesOf(definition.EnumValues.ForName(name).Directives).costs, 1)
 			}
-			given, _ := value.(map[string]any)
-			for name, value := range given {
-				if value != nil {
-					w.add(pricesOf(definition.Fields.ForName(name).Directives).costs, 1)
-				}
-			}
+			w.addInput(definition, value)
 		}
 	}
 	return addCapped(int(w.once), units(w.perTool, c.catalog.Tools))
@@ -233,6 +228,9 @@ func (c *calculator) checkNulls(f *ast.Field) {
 func (c *calculator) sizes(f *ast.Field, list *listSize) (own, inner int) {
 	if list.computed {
 		if own, inner, ok := c.computed(f); ok {
+			if limit, limited := c.intArgument(f, "limit", maxCount); limited {
+				own = min(own, limit)
+			}
 			return own, inner
 		}
 	}

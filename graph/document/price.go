@@ -151,6 +151,32 @@ type work struct {
 	given         func(argument string) bool
 }
 
+// addInput adds the prices of the given fields of an input object. An object of the same
+// type within it, such as a filter in a filter, shares nothing with it.
+func (w *work) addInput(definition *ast.Definition, value any) {
+	given, _ := value.(map[string]any)
+	own := work{given: w.given, shared: w.shared}
+	for name, value := range given {
+		field := definition.Fields.ForName(name)
+		if value == nil || field == nil {
+			continue
+		}
+		own.add(pricesOf(field.Directives).costs, 1)
+		if field.Type.Name() == definition.Name {
+			list, isList := value.([]any)
+			if !isList {
+				list = []any{value}
+			}
+			for _, one := range list {
+				nested := work{given: w.given}
+				nested.addInput(definition, one)
+				own.once, own.perTool = own.once+nested.once, own.perTool+nested.perTool
+			}
+		}
+	}
+	w.once, w.perTool, w.shared = w.once+own.once, w.perTool+own.perTool, own.shared
+}
+
 // add adds prices for a number of values.
 func (w *work) add(costs []price, values int) {
 	for _, c := range costs {

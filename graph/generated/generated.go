@@ -26,8 +26,8 @@ import (
 )
 
 type CategoryResolver interface {
-	Tools(ctx context.Context, obj *model.Category, sort model.ToolSort, limit int) ([]*model.Tool, error)
-	ToolConnection(ctx context.Context, obj *model.Category, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
+	Tools(ctx context.Context, obj *model.Category, filter *model.ToolFilter, sort model.ToolSort, limit int) ([]*model.Tool, error)
+	ToolConnection(ctx context.Context, obj *model.Category, filter *model.ToolFilter, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
 }
 type EmbeddingsDocumentResolver interface {
 	ChunkCount(ctx context.Context, obj *model.EmbeddingsDocument) (int, error)
@@ -37,15 +37,15 @@ type QueryResolver interface {
 	Feed(ctx context.Context) (*model.Feed, error)
 	Stats(ctx context.Context) (*model.Statistics, error)
 	Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error)
-	ToolGroups(ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error)
+	ToolGroups(ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter, orderBy model.ToolGroupOrder, minCount *int, limit *int) ([]*model.ToolGroup, error)
 	ScoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error)
-	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection, includeEmpty bool) ([]*model.PriceChangeCount, error)
+	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection, includeEmpty bool, includeRetired bool, orderBy model.CountOrder, minCount *int, limit *int) ([]*model.PriceChangeCount, error)
 	Categories(ctx context.Context) ([]*model.Category, error)
 	Category(ctx context.Context, slug string) (*model.Category, error)
 	Changes(ctx context.Context, first *int, after *string, last *int, before *string, types []model.ChangeType, category *string, slug *string, since *string, until *string, release *int, afterRelease *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error)
 	Comparison(ctx context.Context, slug string) (*model.Comparison, error)
-	Comparisons(ctx context.Context, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error)
-	ComparisonConnection(ctx context.Context, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
+	Comparisons(ctx context.Context, slugs []string, domains []string, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error)
+	ComparisonConnection(ctx context.Context, slugs []string, domains []string, category *string, tool *string, otherTool *string, winner *string, updatedSince *string, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
 	ComparisonGroups(ctx context.Context, by model.ComparisonGroupKey, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, sort model.ComparisonGroupSort, minCount *int, includeEmpty bool, page int, limit int) ([]*model.ComparisonGroup, error)
 	Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error)
 	EmbeddingsSync(ctx context.Context, category *string, sync *string, page int, limit int) (*model.EmbeddingsSyncPage, error)
@@ -55,24 +55,30 @@ type QueryResolver interface {
 	RetiredTool(ctx context.Context, slug string) (*model.RetiredTool, error)
 	RetiredTools(ctx context.Context, reason *model.RetirementReason, category *string, retiredSince *string, retiredBefore *string, search *string, page int, limit int) (*model.RetiredToolPage, error)
 	RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category *string, retiredSince *string, retiredBefore *string, search *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error)
-	RetirementGroups(ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince *string, retiredBefore *string, includeEmpty bool) ([]*model.RetirementGroup, error)
+	RetirementGroups(ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince *string, retiredBefore *string, includeEmpty bool, orderBy model.CountOrder, minCount *int, limit *int) ([]*model.RetirementGroup, error)
 	Series(ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval, from *string, to *string, filter *model.ToolFilter, includeFirstImport bool) ([]*model.Series, error)
 	Movers(ctx context.Context, metric model.MoverMetric, from string, to *string, direction *model.MoverDirection, filter *model.ToolFilter, minChange *float64, first int) ([]*model.Mover, error)
 	Tool(ctx context.Context, slug string) (*model.Tool, error)
-	Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int) (*model.ToolPage, error)
-	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
+	Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, language *model.Language, page int, limit int) (*model.ToolPage, error)
+	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, language *model.Language, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
 }
 type RetiredToolResolver interface {
+	AddedAt(ctx context.Context, obj *model.RetiredTool) (string, error)
+	LifetimeDays(ctx context.Context, obj *model.RetiredTool) (*int, error)
+
 	Comparisons(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Comparison, error)
 	ComparisonConnection(ctx context.Context, obj *model.RetiredTool, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
 	Alternatives(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Tool, error)
 	Changes(ctx context.Context, obj *model.RetiredTool, types []model.ChangeType, first *int, after *string, last *int, before *string) (*model.ChangeConnection, error)
-	Versions(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.ToolVersion, error)
+	Versions(ctx context.Context, obj *model.RetiredTool, order model.ChangeOrder, limit int) ([]*model.ToolVersion, error)
 }
 type SubscriptionResolver interface {
 	CatalogPublished(ctx context.Context) (<-chan *model.Publication, error)
 }
 type ToolResolver interface {
+	AddedAt(ctx context.Context, obj *model.Tool) (string, error)
+	Rank(ctx context.Context, obj *model.Tool, in model.RankScope) (*model.ToolRank, error)
+
 	Comparisons(ctx context.Context, obj *model.Tool, limit int) ([]*model.Comparison, error)
 	ComparisonConnection(ctx context.Context, obj *model.Tool, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
 	Alternatives(ctx context.Context, obj *model.Tool, limit int) ([]*model.Tool, error)
@@ -82,7 +88,7 @@ type ToolResolver interface {
 	Verdict(ctx context.Context, obj *model.Tool) (*string, error)
 	ReviewSections(ctx context.Context, obj *model.Tool) ([]string, error)
 
-	Versions(ctx context.Context, obj *model.Tool, limit int) ([]*model.ToolVersion, error)
+	Versions(ctx context.Context, obj *model.Tool, order model.ChangeOrder, limit int) ([]*model.ToolVersion, error)
 }
 
 // NewExecutableSchema creates an ExecutableSchema from the ResolverRoot interface.
@@ -206,7 +212,7 @@ func newExecutionContext(
 
 var sources = []*ast.Source{
 	{Name: "../schema/aggregate.graphql", Input: `extend type Query {
-  "The number, scores and prices of tools in each group, ordered by ` + "`" + `key` + "`" + ` and ` + "`" + `thenKey` + "`" + `. Groups without tools are omitted."
+  "The number, scores and prices of tools in each group. Groups without tools are omitted."
   toolGroups(
     "The property to group by."
     by: ToolGroupKey!
@@ -214,7 +220,13 @@ var sources = []*ast.Source{
     thenBy: ToolGroupKey
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-  ): [ToolGroup!]! @cost(once: "5", oncePerTool: "0.007") @listSize(computed: true)
+    "The order of the groups. Ties are ordered by ` + "`" + `key` + "`" + ` and ` + "`" + `thenKey` + "`" + `."
+    orderBy: ToolGroupOrder! = key_asc
+    "Only groups with at least this number of tools."
+    minCount: Int
+    "The maximum number of groups, from 1 to 1,000; by default, all groups."
+    limit: Int
+  ): [ToolGroup!]! @cost(once: "5", oncePerTool: "0.007") @listSize(computed: true, slicingArguments: ["limit"])
 
   "The distribution of scores: always ten bins, from 0 to 10. Tools without a score are not counted."
   scoreHistogram(
@@ -232,7 +244,47 @@ var sources = []*ast.Source{
     direction: PriceDirection
     "Whether to return a count of 0 for each month without changes, for each category in the result: from the first change, or from ` + "`" + `since` + "`" + ` if that is later, to the date of the release being read. At most 1,000 months."
     includeEmpty: Boolean! = false
-  ): [PriceChangeCount!]! @cost(once: "5", oncePerTool: "0.01") @listSize(assumedSize: 100, computed: true)
+    "Whether to count the changes of tools that have been retired since, in the category that they belonged to. ` + "`" + `filter` + "`" + ` applies to them too: ` + "`" + `not` + "`" + ` excludes them, for example by slug."
+    includeRetired: Boolean! = false
+    "The order of the counts. Ties are ordered by month and category."
+    orderBy: CountOrder! = key_asc
+    "Only groups with at least this number of changes."
+    minCount: Int
+    "The maximum number of groups, from 1 to 1,000; by default, all groups."
+    limit: Int
+  ): [PriceChangeCount!]! @cost(once: "5", oncePerTool: "0.01") @listSize(assumedSize: 100, computed: true, slicingArguments: ["limit"])
+}
+
+"The order of groups. Groups without the value come last."
+enum ToolGroupOrder {
+  "By ` + "`" + `key` + "`" + ` and ` + "`" + `thenKey` + "`" + `."
+  key_asc
+  "Highest count first."
+  count_desc
+  "Highest average score first."
+  avg_score_desc
+  "Lowest average score first."
+  avg_score_asc
+  "Highest median score first."
+  median_score_desc
+  "Lowest median score first."
+  median_score_asc
+  "Highest average price per month first."
+  avg_monthly_price_desc
+  "Lowest average price per month first."
+  avg_monthly_price_asc
+  "Highest median price per month first."
+  median_monthly_price_desc
+  "Lowest median price per month first."
+  median_monthly_price_asc
+}
+
+"The order of groups that are only counted."
+enum CountOrder {
+  "In the order of the list."
+  key_asc
+  "Highest count first."
+  count_desc
 }
 
 "The properties that tools can be grouped by."
@@ -355,6 +407,8 @@ type Category implements Node {
   avgScoreOrZero: Float!
   "The first active tools in the given order. To page through all of them, use ` + "`" + `toolConnection` + "`" + `."
   tools(
+    "Only tools that match this filter; by default, all."
+    filter: ToolFilter
     "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
     "The maximum number of tools, from 1 to 50."
@@ -362,6 +416,8 @@ type Category implements Node {
   ): [Tool!]! @cost(once: "5", oncePerTool: "0.002") @listSize(slicingArguments: ["limit"])
   "The active tools as a Relay connection."
   toolConnection(
+    "Only tools that match this filter; by default, all."
+    filter: ToolFilter
     "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
@@ -411,7 +467,7 @@ type Category implements Node {
   ): ChangeConnection! @cost(once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes", "events"])
 }
 
-"The order of changes."
+"The order of changes and versions."
 enum ChangeOrder {
   "Oldest event first."
   oldest_first
@@ -510,6 +566,10 @@ type ChangeEdge {
 
   "Published comparisons by page, most recently updated first."
   comparisons(
+    "Only comparisons with these slugs: 1 to 200. Unknown slugs match none."
+    slugs: [String!] @cost(oncePerTool: "0.001", shared: "filter")
+    "Only comparisons that include a tool with one of these domains, such as ` + "`" + `plume.example` + "`" + `, or web addresses: 1 to 200."
+    domains: [String!] @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include a tool in the category with this slug."
     category: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include the tool with this slug."
@@ -530,6 +590,10 @@ type ChangeEdge {
 
   "Published comparisons as a Relay connection, most recently updated first."
   comparisonConnection(
+    "Only comparisons with these slugs: 1 to 200. Unknown slugs match none."
+    slugs: [String!] @cost(oncePerTool: "0.001", shared: "filter")
+    "Only comparisons that include a tool with one of these domains, such as ` + "`" + `plume.example` + "`" + `, or web addresses: 1 to 200."
+    domains: [String!] @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include a tool in the category with this slug."
     category: String @cost(oncePerTool: "0.001", shared: "filter")
     "Only comparisons that include the tool with this slug."
@@ -1176,7 +1240,13 @@ extend type Query {
     retiredBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
     "Whether to return a group of 0 tools for each period without retirements, for each reason and category in the result: from the first retirement, or from ` + "`" + `retiredSince` + "`" + ` if that is later, to the date of the release being read, or to ` + "`" + `retiredBefore` + "`" + `. Requires ` + "`" + `every` + "`" + `; at most 1,000 periods."
     includeEmpty: Boolean! = false
-  ): [RetirementGroup!]! @cost(once: "5", oncePerTool: "0.002") @listSize(assumedSize: 100, computed: true)
+    "The order of the groups. Ties are ordered by period, reason and category."
+    orderBy: CountOrder! = key_asc
+    "Only groups with at least this number of tools."
+    minCount: Int
+    "The maximum number of groups, from 1 to 1,000; by default, all groups."
+    limit: Int
+  ): [RetirementGroup!]! @cost(once: "5", oncePerTool: "0.002") @listSize(assumedSize: 100, computed: true, slicingArguments: ["limit"])
 }
 
 "The properties that retired tools can be grouped by."
@@ -1221,6 +1291,10 @@ type RetiredTool implements ComparedTool & Node {
   reason: RetirementReason!
   "The date of the retirement."
   retiredAt: Date!
+  "The date of the release that first had the tool."
+  addedAt: Date! @cost(once: "10")
+  "The number of days from ` + "`" + `addedAt` + "`" + ` to ` + "`" + `retiredAt` + "`" + `; null if the tool was retired before it was added to the catalog."
+  lifetimeDays: Int @cost(once: "10")
   "What happened to the tool, in French."
   note: String!
   "The published comparisons with this tool, most recently updated first."
@@ -1261,8 +1335,10 @@ type RetiredTool implements ComparedTool & Node {
     "Only items before this cursor."
     before: String
   ): ChangeConnection! @cost(weight: "21", once: "5") @listSize(assumedSize: 50, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes", "events"])
-  "The versions of the tool, both active and retired, newest first."
+  "The versions of the tool, both active and retired."
   versions(
+    "The order of the versions. The limit counts from its start."
+    order: ChangeOrder! = newest_first
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 20
   ): [ToolVersion!]! @cost(once: "15") @listSize(slicingArguments: ["limit"])
@@ -1344,7 +1420,7 @@ type RetiredToolEdge {
     to: Date
     "Only changes in this direction; by default, both."
     direction: MoverDirection
-    "Only tools that match this filter on the last day. ` + "`" + `search` + "`" + ` and ` + "`" + `priceIncreases` + "`" + ` are not supported."
+    "Only tools that match this filter on the last day. ` + "`" + `search` + "`" + ` is not supported."
     filter: ToolFilter
     "Only changes of at least this size, up or down: points of the score or euros per month. By default, all changes."
     minChange: Float
@@ -1395,6 +1471,8 @@ enum SeriesMetric {
   additions
   "The number of active tools that were retired since the previous period."
   retirements
+  "The price index: 100 in the first period with prices, then changed by the geometric mean of the price changes of the same tools, those with a price per month above 0 in both neighboring periods. New and leaving tools do not move it."
+  price_index
 }
 
 "The properties that series can be grouped by."
@@ -1504,6 +1582,8 @@ type Mover {
     filter: ToolFilter
     "The order of the tools; by default, ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
     sort: ToolSort
+    "The language whose matches come first among those outside of names, with ` + "`" + `sort: relevance` + "`" + `; by default, French and English count alike."
+    language: Language @cost(oncePerTool: "0.011")
     "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
     "The number of items per page, from 1 to 200."
@@ -1516,6 +1596,8 @@ type Mover {
     filter: ToolFilter
     "The order of the tools; by default, ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
     sort: ToolSort
+    "The language whose matches come first among those outside of names, with ` + "`" + `sort: relevance` + "`" + `; by default, French and English count alike."
+    language: Language @cost(oncePerTool: "0.011")
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
@@ -1621,6 +1703,13 @@ type Tool implements ComparedTool & Node {
   alternativesUrl: URL!
   "The date of the last update."
   updatedAt: Date!
+  "The date of the release that first had the tool."
+  addedAt: Date! @cost(once: "10")
+  "The rank of the tool by score; null if it has not been tested."
+  rank(
+    "The tools to compare it with."
+    in: RankScope! = category
+  ): ToolRank @cost(once: "5", oncePerTool: "0.003")
   "The importance of the tool, from 1 (highest) to 3 (lowest)."
   tier: Int!
   "Whether the tool is widely known."
@@ -1677,11 +1766,31 @@ type Tool implements ComparedTool & Node {
   reviewSections: [String!]! @cost(once: "5")
   "The review as text chunks; null if the tool has none. Requires an API key."
   embeddings: EmbeddingsDocument @requiresKey @cost(once: "5")
-  "The versions of the tool, both active and retired, newest first."
+  "The versions of the tool, both active and retired."
   versions(
+    "The order of the versions. The limit counts from its start."
+    order: ChangeOrder! = newest_first
     "The maximum number of versions, from 1 to 200."
     limit: Int! = 20
   ): [ToolVersion!]! @cost(once: "15") @listSize(slicingArguments: ["limit"])
+}
+
+"The tools that a tool is ranked with."
+enum RankScope {
+  "The active tools of its category."
+  category
+  "All active tools."
+  all
+}
+
+"The rank of a tool by score."
+type ToolRank {
+  "The position, from 1. Tools with the same score share a position, and those after them skip as many: 1, 1, 3."
+  position: Int!
+  "The number of tools with a rank: those with a score."
+  of: Int!
+  "The position in the previous release, in the category that the tool had then; null if it had none, or if that release can no longer be read."
+  previous: Int
 }
 
 "The languages of the catalog's texts."
@@ -1762,6 +1871,8 @@ enum ToolSort {
   monthly_price_asc
   "Highest ` + "`" + `monthlyPrice` + "`" + ` first; tools without one last."
   monthly_price_desc
+  "Best value first: the score divided by ` + "`" + `monthlyPrice` + "`" + `. Free tools and those without a score or monthly price come last."
+  value_desc
   "Best matches of ` + "`" + `filter.search` + "`" + ` first: exact names, names that start with the search text, names that contain its words, then other matches. Equally good matches are ordered by score. Requires ` + "`" + `filter.search` + "`" + `."
   relevance
 }
@@ -1770,6 +1881,8 @@ enum ToolSort {
 input ToolFilter {
   "The slugs of tools: 1 to 200, without duplicates. Unknown slugs match no tool."
   slugs: [String!] @cost(oncePerTool: "0.001", shared: "filter")
+  "The domains of tools' websites, such as ` + "`" + `plume.example` + "`" + `, or their web addresses: 1 to 200. Unknown domains match no tool."
+  domains: [String!] @cost(oncePerTool: "0.001", shared: "filter")
   "The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool."
   categories: [String!] @cost(oncePerTool: "0.001", shared: "filter")
   "Tools with any of these pricing models."
@@ -1794,11 +1907,11 @@ input ToolFilter {
   billingPeriods: [BillingPeriod!] @cost(oncePerTool: "0.001", shared: "filter")
   "The minimum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a monthly price."
   monthlyPriceMin: Float @cost(oncePerTool: "0.001", shared: "filter")
-  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without a monthly price."
-  monthlyPriceMax: Float @cost(oncePerTool: "0.001", shared: "filter")
-  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros, where free tools (` + "`" + `pricing: gratuit` + "`" + `, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price."
+  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros, also of free tools. Excludes tools without a monthly price."
+  monthlyPriceMax: Float @cost(oncePerTool: "0.001", shared: "filter") @deprecated(reason: "Use ` + "`" + `monthlyCostMax` + "`" + `, in which free tools cost 0.")
+  "At most this many euros a month, like ` + "`" + `price_max` + "`" + ` in REST: the maximum ` + "`" + `monthlyPrice` + "`" + `, where free tools (` + "`" + `pricing: gratuit` + "`" + `, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price."
   monthlyCostMax: Float @cost(oncePerTool: "0.001", shared: "filter")
-  "Tools whose price rose several times. Not supported by ` + "`" + `series` + "`" + ` and ` + "`" + `movers` + "`" + `."
+  "Tools whose price rose several times. Not supported by ` + "`" + `series` + "`" + `."
   priceIncreases: PriceIncreases @cost(oncePerTool: "0.001", shared: "filter") @cost(oncePerTool: "0.01")
   "Tools of any of these tiers, from 1 to 3."
   tiers: [Int!] @cost(oncePerTool: "0.001", shared: "filter")
@@ -1808,8 +1921,12 @@ input ToolFilter {
   updatedSince: Date @cost(oncePerTool: "0.001", shared: "filter")
   "Tools updated before this date."
   updatedBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
-  "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
+  "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review, in French or English. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
   search: String @cost(oncePerTool: "0.001", shared: "filter") @cost(oncePerTool: "0.022")
+  "Tools that match at least one of these filters, in addition to the other conditions. Filters can be nested in filters three levels deep, ` + "`" + `not` + "`" + ` included."
+  anyOf: [ToolFilter!] @cost(oncePerTool: "0.001", shared: "filter")
+  "Tools that do not match this filter. For example, ` + "`" + `not: {scoreMin: 8}` + "`" + ` matches tools with a lower score and those without one."
+  not: ToolFilter @cost(oncePerTool: "0.001", shared: "filter")
 }
 
 "A number of price increases: changes with the ` + "`" + `direction` + "`" + ` ` + "`" + `up` + "`" + ` in ` + "`" + `Tool.priceHistory` + "`" + `."
@@ -2277,6 +2394,10 @@ func (ec *executionContext) childFields_RetiredTool(ctx context.Context, field g
 		return ec.fieldContext_RetiredTool_reason(ctx, field)
 	case "retiredAt":
 		return ec.fieldContext_RetiredTool_retiredAt(ctx, field)
+	case "addedAt":
+		return ec.fieldContext_RetiredTool_addedAt(ctx, field)
+	case "lifetimeDays":
+		return ec.fieldContext_RetiredTool_lifetimeDays(ctx, field)
 	case "note":
 		return ec.fieldContext_RetiredTool_note(ctx, field)
 	case "comparisons":
@@ -2461,6 +2582,10 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_alternativesUrl(ctx, field)
 	case "updatedAt":
 		return ec.fieldContext_Tool_updatedAt(ctx, field)
+	case "addedAt":
+		return ec.fieldContext_Tool_addedAt(ctx, field)
+	case "rank":
+		return ec.fieldContext_Tool_rank(ctx, field)
 	case "tier":
 		return ec.fieldContext_Tool_tier(ctx, field)
 	case "mainstream":
@@ -2587,6 +2712,18 @@ func (ec *executionContext) childFields_ToolPage(ctx context.Context, field grap
 		return ec.fieldContext_ToolPage_meta(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ToolPage", field.Name)
+}
+
+func (ec *executionContext) childFields_ToolRank(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "position":
+		return ec.fieldContext_ToolRank_position(ctx, field)
+	case "of":
+		return ec.fieldContext_ToolRank_of(ctx, field)
+	case "previous":
+		return ec.fieldContext_ToolRank_previous(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ToolRank", field.Name)
 }
 
 func (ec *executionContext) childFields_ToolVersion(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2748,68 +2885,84 @@ func (ec *executionContext) field_Category_label_args(ctx context.Context, rawAr
 func (ec *executionContext) field_Category_toolConnection_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ToolFilter, error) {
+			return ec.unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
 		func(ctx context.Context, v any) (model.ToolSort, error) {
 			return ec.unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["sort"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	args["sort"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+	args["after"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "last",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["last"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+	args["last"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "before",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["before"] = arg4
+	args["before"] = arg5
 	return args, nil
 }
 
 func (ec *executionContext) field_Category_tools_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ToolFilter, error) {
+			return ec.unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
 		func(ctx context.Context, v any) (model.ToolSort, error) {
 			return ec.unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["sort"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	args["sort"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg1
+	args["limit"] = arg2
 	return args, nil
 }
 
@@ -2982,86 +3135,102 @@ func (ec *executionContext) field_Query_changes_args(ctx context.Context, rawArg
 func (ec *executionContext) field_Query_comparisonConnection_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "category",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "slugs",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["slugs"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "domains",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["domains"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "category",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["category"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
+	args["category"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["tool"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "otherTool",
+	args["tool"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "otherTool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["otherTool"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
+	args["otherTool"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["winner"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
+	args["winner"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedSince"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
+	args["updatedSince"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedBefore"] = arg5
-	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	args["updatedBefore"] = arg7
+	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg6
-	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg8
+	arg9, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg7
-	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+	args["after"] = arg9
+	arg10, err := graphql.ProcessArgField(ctx, rawArgs, "last",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["last"] = arg8
-	arg9, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+	args["last"] = arg10
+	arg11, err := graphql.ProcessArgField(ctx, rawArgs, "before",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["before"] = arg9
+	args["before"] = arg11
 	return args, nil
 }
 
@@ -3176,70 +3345,86 @@ func (ec *executionContext) field_Query_comparison_args(ctx context.Context, raw
 func (ec *executionContext) field_Query_comparisons_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "category",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "slugs",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["slugs"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "domains",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["domains"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "category",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["category"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
+	args["category"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["tool"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "otherTool",
+	args["tool"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "otherTool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["otherTool"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
+	args["otherTool"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["winner"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
+	args["winner"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedSince"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
+	args["updatedSince"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["updatedBefore"] = arg5
-	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "page",
+	args["updatedBefore"] = arg7
+	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "page",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["page"] = arg6
-	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	args["page"] = arg8
+	arg9, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg7
+	args["limit"] = arg9
 	return args, nil
 }
 
@@ -3420,6 +3605,38 @@ func (ec *executionContext) field_Query_priceChangeCounts_args(ctx context.Conte
 		return nil, err
 	}
 	args["includeEmpty"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "includeRetired",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["includeRetired"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (model.CountOrder, error) {
+			return ec.unmarshalNCountOrder2palmaresᚋgraphᚋmodelᚐCountOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "minCount",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minCount"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg7
 	return args, nil
 }
 
@@ -3658,6 +3875,30 @@ func (ec *executionContext) field_Query_retirementGroups_args(ctx context.Contex
 		return nil, err
 	}
 	args["includeEmpty"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (model.CountOrder, error) {
+			return ec.unmarshalNCountOrder2palmaresᚋgraphᚋmodelᚐCountOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "minCount",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minCount"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg7
 	return args, nil
 }
 
@@ -3756,38 +3997,46 @@ func (ec *executionContext) field_Query_toolConnection_args(ctx context.Context,
 		return nil, err
 	}
 	args["sort"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (*model.Language, error) {
+			return ec.unmarshalOLanguage2ᚖpalmaresᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+	args["after"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "last",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["last"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+	args["last"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "before",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["before"] = arg5
+	args["before"] = arg6
 	return args, nil
 }
 
@@ -3818,6 +4067,30 @@ func (ec *executionContext) field_Query_toolGroups_args(ctx context.Context, raw
 		return nil, err
 	}
 	args["filter"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (model.ToolGroupOrder, error) {
+			return ec.unmarshalNToolGroupOrder2palmaresᚋgraphᚋmodelᚐToolGroupOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "minCount",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["minCount"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg5
 	return args, nil
 }
 
@@ -3876,22 +4149,30 @@ func (ec *executionContext) field_Query_tools_args(ctx context.Context, rawArgs 
 		return nil, err
 	}
 	args["sort"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "page",
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (*model.Language, error) {
+			return ec.unmarshalOLanguage2ᚖpalmaresᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "page",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["page"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	args["page"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg3
+	args["limit"] = arg4
 	return args, nil
 }
 
@@ -4010,14 +4291,22 @@ func (ec *executionContext) field_RetiredTool_comparisons_args(ctx context.Conte
 func (ec *executionContext) field_RetiredTool_versions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "order",
+		func(ctx context.Context, v any) (model.ChangeOrder, error) {
+			return ec.unmarshalNChangeOrder2palmaresᚋgraphᚋmodelᚐChangeOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["order"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg0
+	args["limit"] = arg1
 	return args, nil
 }
 
@@ -4133,6 +4422,20 @@ func (ec *executionContext) field_Tool_comparisons_args(ctx context.Context, raw
 	return args, nil
 }
 
+func (ec *executionContext) field_Tool_rank_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "in",
+		func(ctx context.Context, v any) (model.RankScope, error) {
+			return ec.unmarshalNRankScope2palmaresᚋgraphᚋmodelᚐRankScope(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["in"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Tool_tagline_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4150,14 +4453,22 @@ func (ec *executionContext) field_Tool_tagline_args(ctx context.Context, rawArgs
 func (ec *executionContext) field_Tool_versions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "order",
+		func(ctx context.Context, v any) (model.ChangeOrder, error) {
+			return ec.unmarshalNChangeOrder2palmaresᚋgraphᚋmodelᚐChangeOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["order"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg0
+	args["limit"] = arg1
 	return args, nil
 }
 
@@ -4227,7 +4538,7 @@ func (ec *executionContext) _Category_tools(ctx context.Context, field graphql.C
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Category().Tools(ctx, obj, fc.Args["sort"].(model.ToolSort), fc.Args["limit"].(int))
+			return ec.Resolvers.Category().Tools(ctx, obj, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(model.ToolSort), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
@@ -4271,7 +4582,7 @@ func (ec *executionContext) _Category_toolConnection(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Category().ToolConnection(ctx, obj, fc.Args["sort"].(model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Category().ToolConnection(ctx, obj, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolConnection) graphql.Marshaler {
@@ -4478,7 +4789,7 @@ func (ec *executionContext) _Query_toolGroups(ctx context.Context, field graphql
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ToolGroups(ctx, fc.Args["by"].(model.ToolGroupKey), fc.Args["thenBy"].(*model.ToolGroupKey), fc.Args["filter"].(*model.ToolFilter))
+			return ec.Resolvers.Query().ToolGroups(ctx, fc.Args["by"].(model.ToolGroupKey), fc.Args["thenBy"].(*model.ToolGroupKey), fc.Args["filter"].(*model.ToolFilter), fc.Args["orderBy"].(model.ToolGroupOrder), fc.Args["minCount"].(*int), fc.Args["limit"].(*int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolGroup) graphql.Marshaler {
@@ -4566,7 +4877,7 @@ func (ec *executionContext) _Query_priceChangeCounts(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PriceChangeCounts(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["since"].(*string), fc.Args["direction"].(*model.PriceDirection), fc.Args["includeEmpty"].(bool))
+			return ec.Resolvers.Query().PriceChangeCounts(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["since"].(*string), fc.Args["direction"].(*model.PriceDirection), fc.Args["includeEmpty"].(bool), fc.Args["includeRetired"].(bool), fc.Args["orderBy"].(model.CountOrder), fc.Args["minCount"].(*int), fc.Args["limit"].(*int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.PriceChangeCount) graphql.Marshaler {
@@ -4774,7 +5085,7 @@ func (ec *executionContext) _Query_comparisons(ctx context.Context, field graphq
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Comparisons(ctx, fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["otherTool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
+			return ec.Resolvers.Query().Comparisons(ctx, fc.Args["slugs"].([]string), fc.Args["domains"].([]string), fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["otherTool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ComparisonPage) graphql.Marshaler {
@@ -4818,7 +5129,7 @@ func (ec *executionContext) _Query_comparisonConnection(ctx context.Context, fie
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ComparisonConnection(ctx, fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["otherTool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().ComparisonConnection(ctx, fc.Args["slugs"].([]string), fc.Args["domains"].([]string), fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["otherTool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ComparisonConnection) graphql.Marshaler {
@@ -5258,7 +5569,7 @@ func (ec *executionContext) _Query_retirementGroups(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().RetirementGroups(ctx, fc.Args["by"].([]model.RetirementGroupKey), fc.Args["every"].(*model.Period), fc.Args["retiredSince"].(*string), fc.Args["retiredBefore"].(*string), fc.Args["includeEmpty"].(bool))
+			return ec.Resolvers.Query().RetirementGroups(ctx, fc.Args["by"].([]model.RetirementGroupKey), fc.Args["every"].(*model.Period), fc.Args["retiredSince"].(*string), fc.Args["retiredBefore"].(*string), fc.Args["includeEmpty"].(bool), fc.Args["orderBy"].(model.CountOrder), fc.Args["minCount"].(*int), fc.Args["limit"].(*int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.RetirementGroup) graphql.Marshaler {
@@ -5434,7 +5745,7 @@ func (ec *executionContext) _Query_tools(ctx context.Context, field graphql.Coll
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Tools(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["page"].(int), fc.Args["limit"].(int))
+			return ec.Resolvers.Query().Tools(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["language"].(*model.Language), fc.Args["page"].(int), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolPage) graphql.Marshaler {
@@ -5478,7 +5789,7 @@ func (ec *executionContext) _Query_toolConnection(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ToolConnection(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().ToolConnection(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["language"].(*model.Language), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolConnection) graphql.Marshaler {
@@ -5586,6 +5897,52 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _RetiredTool_addedAt(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetiredTool_addedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RetiredTool().AddedAt(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDate2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetiredTool_addedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetiredTool", field, true, true, errors.New("field of type Date does not have child fields"))
+}
+
+func (ec *executionContext) _RetiredTool_lifetimeDays(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetiredTool_lifetimeDays(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.RetiredTool().LifetimeDays(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RetiredTool_lifetimeDays(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RetiredTool", field, true, true, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _RetiredTool_comparisons(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
@@ -5774,7 +6131,7 @@ func (ec *executionContext) _RetiredTool_versions(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.RetiredTool().Versions(ctx, obj, fc.Args["limit"].(int))
+			return ec.Resolvers.RetiredTool().Versions(ctx, obj, fc.Args["order"].(model.ChangeOrder), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolVersion) graphql.Marshaler {
@@ -5836,6 +6193,73 @@ func (ec *executionContext) fieldContext_Subscription_catalogPublished(_ context
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Publication(ctx, field)
 		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Tool_addedAt(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_addedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Tool().AddedAt(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDate2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_addedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Tool", field, true, true, errors.New("field of type Date does not have child fields"))
+}
+
+func (ec *executionContext) _Tool_rank(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_rank(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Tool().Rank(ctx, obj, fc.Args["in"].(model.RankScope))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolRank) graphql.Marshaler {
+			return ec.marshalOToolRank2ᚖpalmaresᚋgraphᚋmodelᚐToolRank(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_rank(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Tool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ToolRank(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Tool_rank_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -6104,7 +6528,7 @@ func (ec *executionContext) _Tool_versions(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Tool().Versions(ctx, obj, fc.Args["limit"].(int))
+			return ec.Resolvers.Tool().Versions(ctx, obj, fc.Args["order"].(model.ChangeOrder), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolVersion) graphql.Marshaler {
@@ -7245,7 +7669,7 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"slugs", "categories", "pricings", "icps", "scoreMin", "scoreMax", "verifiabilityMin", "verifiabilityMax", "obsolescenceMin", "obsolescenceMax", "priceMax", "billingPeriods", "monthlyPriceMin", "monthlyPriceMax", "monthlyCostMax", "priceIncreases", "tiers", "hasEmbeddings", "updatedSince", "updatedBefore", "search"}
+	fieldsInOrder := [...]string{"slugs", "domains", "categories", "pricings", "icps", "scoreMin", "scoreMax", "verifiabilityMin", "verifiabilityMax", "obsolescenceMin", "obsolescenceMax", "priceMax", "billingPeriods", "monthlyPriceMin", "monthlyPriceMax", "monthlyCostMax", "priceIncreases", "tiers", "hasEmbeddings", "updatedSince", "updatedBefore", "search", "anyOf", "not"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -7259,6 +7683,13 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.Slugs = data
+		case "domains":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("domains"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Domains = data
 		case "categories":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("categories"))
 			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
@@ -7399,6 +7830,20 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.Search = data
+		case "anyOf":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("anyOf"))
+			data, err := ec.unmarshalOToolFilter2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolFilterᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AnyOf = data
+		case "not":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("not"))
+			data, err := ec.unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Not = data
 		}
 	}
 	return it, nil
@@ -8366,6 +8811,16 @@ func (ec *executionContext) marshalNComparisonPage2ᚖpalmaresᚋgraphᚋmodel�
 	return ec._ComparisonPage(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNCountOrder2palmaresᚋgraphᚋmodelᚐCountOrder(ctx context.Context, v any) (model.CountOrder, error) {
+	var res model.CountOrder
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNCountOrder2palmaresᚋgraphᚋmodelᚐCountOrder(ctx context.Context, sel ast.SelectionSet, v model.CountOrder) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNDate2string(ctx context.Context, v any) (string, error) {
 	res, err := scalar.UnmarshalDate(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -8664,6 +9119,16 @@ func (ec *executionContext) marshalNPublication2ᚖpalmaresᚋgraphᚋmodelᚐPu
 		return graphql.Null
 	}
 	return ec._Publication(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRankScope2palmaresᚋgraphᚋmodelᚐRankScope(ctx context.Context, v any) (model.RankScope, error) {
+	var res model.RankScope
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRankScope2palmaresᚋgraphᚋmodelᚐRankScope(ctx context.Context, sel ast.SelectionSet, v model.RankScope) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) marshalNRelease2ᚖpalmaresᚋgraphᚋmodelᚐRelease(ctx context.Context, sel ast.SelectionSet, v *model.Release) graphql.Marshaler {
@@ -8981,6 +9446,11 @@ func (ec *executionContext) marshalNToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐToolE
 	return ec._ToolEdge(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx context.Context, v any) (*model.ToolFilter, error) {
+	res, err := ec.unmarshalInputToolFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNToolGroup2ᚖpalmaresᚋgraphᚋmodelᚐToolGroup(ctx context.Context, sel ast.SelectionSet, v *model.ToolGroup) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -8998,6 +9468,16 @@ func (ec *executionContext) unmarshalNToolGroupKey2palmaresᚋgraphᚋmodelᚐTo
 }
 
 func (ec *executionContext) marshalNToolGroupKey2palmaresᚋgraphᚋmodelᚐToolGroupKey(ctx context.Context, sel ast.SelectionSet, v model.ToolGroupKey) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNToolGroupOrder2palmaresᚋgraphᚋmodelᚐToolGroupOrder(ctx context.Context, v any) (model.ToolGroupOrder, error) {
+	var res model.ToolGroupOrder
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNToolGroupOrder2palmaresᚋgraphᚋmodelᚐToolGroupOrder(ctx context.Context, sel ast.SelectionSet, v model.ToolGroupOrder) graphql.Marshaler {
 	return v
 }
 
@@ -9422,6 +9902,22 @@ func (ec *executionContext) marshalOJSON2encodingᚋjsonᚐRawMessage(ctx contex
 	return res
 }
 
+func (ec *executionContext) unmarshalOLanguage2ᚖpalmaresᚋgraphᚋmodelᚐLanguage(ctx context.Context, v any) (*model.Language, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.Language)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOLanguage2ᚖpalmaresᚋgraphᚋmodelᚐLanguage(ctx context.Context, sel ast.SelectionSet, v *model.Language) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
 func (ec *executionContext) unmarshalOMoverDirection2ᚖpalmaresᚋgraphᚋmodelᚐMoverDirection(ctx context.Context, v any) (*model.MoverDirection, error) {
 	if v == nil {
 		return nil, nil
@@ -9604,6 +10100,23 @@ func (ec *executionContext) marshalOTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx 
 	return ec._Tool(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOToolFilter2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolFilterᚄ(ctx context.Context, v any) ([]*model.ToolFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.ToolFilter, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
 func (ec *executionContext) unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx context.Context, v any) (*model.ToolFilter, error) {
 	if v == nil {
 		return nil, nil
@@ -9626,6 +10139,13 @@ func (ec *executionContext) marshalOToolGroupKey2ᚖpalmaresᚋgraphᚋmodelᚐT
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOToolRank2ᚖpalmaresᚋgraphᚋmodelᚐToolRank(ctx context.Context, sel ast.SelectionSet, v *model.ToolRank) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ToolRank(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx context.Context, v any) (*model.ToolSort, error) {
@@ -11989,6 +12509,13 @@ func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, col
 			b = appendText(b, string(obj.Reason()))
 		case "retiredAt":
 			b = appendText(b, string(obj.RetiredAt))
+		case "addedAt":
+			b, ok = appendMarshaler(b, ec._RetiredTool_addedAt(ctx, field, obj))
+		case "lifetimeDays":
+			b, ok = appendMarshaler(b, ec._RetiredTool_lifetimeDays(ctx, field, obj))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "note":
 			b = appendText(b, string(obj.Note()))
 		case "comparisons":
@@ -12896,6 +13423,13 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 			b = appendText(b, string(obj.AlternativesURL))
 		case "updatedAt":
 			b = appendText(b, string(obj.UpdatedAt))
+		case "addedAt":
+			b, ok = appendMarshaler(b, ec._Tool_addedAt(ctx, field, obj))
+		case "rank":
+			b, ok = appendMarshaler(b, ec._Tool_rank(ctx, field, obj))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "tier":
 			b = strconv.AppendInt(b, int64(obj.Tier), 10)
 		case "mainstream":
@@ -13654,6 +14188,83 @@ func (ec *executionContext) fieldContext_ToolPage_meta(_ context.Context, field 
 	return &graphql.FieldContext{Object: "ToolPage", Field: field}, nil
 }
 
+var toolRankImplementors = []string{"ToolRank"}
+
+func (ec *executionContext) _ToolRank(ctx context.Context, sel ast.SelectionSet, obj *model.ToolRank) graphql.Marshaler {
+	b, ok := ec.appendToolRank(ctx, nil, fields.Collect(ec.OperationContext, sel, toolRankImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendToolRankList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolRank) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, toolRankImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendToolRank(ec.at(ctx, i), b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendToolRank reports whether no field that must have a value is null.
+func (ec *executionContext) appendToolRank(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ToolRank) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ToolRank")
+		case "position":
+			b = strconv.AppendInt(b, int64(obj.Position), 10)
+		case "of":
+			b = strconv.AppendInt(b, int64(obj.Of), 10)
+		case "previous":
+			if value := obj.Previous; value == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendInt(b, int64(*value), 10)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ToolRank_position(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolRank", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolRank_of(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolRank", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolRank_previous(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolRank", Field: field}, nil
+}
+
 var toolVersionImplementors = []string{"ToolVersion"}
 
 func (ec *executionContext) _ToolVersion(ctx context.Context, sel ast.SelectionSet, obj *model.ToolVersion) graphql.Marshaler {
@@ -14132,6 +14743,7 @@ func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgen�
 
 // resolved are the names of fields below the root that have a resolver.
 var resolved = map[string]bool{
+	"addedAt":              true,
 	"alternatives":         true,
 	"changes":              true,
 	"chunkCount":           true,
@@ -14139,6 +14751,8 @@ var resolved = map[string]bool{
 	"comparisonConnection": true,
 	"comparisons":          true,
 	"history":              true,
+	"lifetimeDays":         true,
+	"rank":                 true,
 	"reviewSections":       true,
 	"toolConnection":       true,
 	"tools":                true,

@@ -473,6 +473,8 @@ type ToolEdge struct {
 type ToolFilter struct {
 	// The slugs of tools: 1 to 200, without duplicates. Unknown slugs match no tool.
 	Slugs []string `json:"slugs,omitempty"`
+	// The domains of tools' websites, such as `plume.example`, or their web addresses: 1 to 200. Unknown domains match no tool.
+	Domains []string `json:"domains,omitempty"`
 	// The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool.
 	Categories []string `json:"categories,omitempty"`
 	// Tools with any of these pricing models.
@@ -497,11 +499,11 @@ type ToolFilter struct {
 	BillingPeriods []BillingPeriod `json:"billingPeriods,omitempty"`
 	// The minimum `monthlyPrice` in euros. Excludes tools without a monthly price.
 	MonthlyPriceMin *float64 `json:"monthlyPriceMin,omitempty"`
-	// The maximum `monthlyPrice` in euros. Excludes tools without a monthly price.
+	// The maximum `monthlyPrice` in euros, also of free tools. Excludes tools without a monthly price.
 	MonthlyPriceMax *float64 `json:"monthlyPriceMax,omitempty"`
-	// The maximum `monthlyPrice` in euros, where free tools (`pricing: gratuit`, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price.
+	// At most this many euros a month, like `price_max` in REST: the maximum `monthlyPrice`, where free tools (`pricing: gratuit`, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price.
 	MonthlyCostMax *float64 `json:"monthlyCostMax,omitempty"`
-	// Tools whose price rose several times. Not supported by `series` and `movers`.
+	// Tools whose price rose several times. Not supported by `series`.
 	PriceIncreases *PriceIncreases `json:"priceIncreases,omitempty"`
 	// Tools of any of these tiers, from 1 to 3.
 	Tiers []int `json:"tiers,omitempty"`
@@ -511,8 +513,12 @@ type ToolFilter struct {
 	UpdatedSince *string `json:"updatedSince,omitempty"`
 	// Tools updated before this date.
 	UpdatedBefore *string `json:"updatedBefore,omitempty"`
-	// Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words.
+	// Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review, in French or English. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words.
 	Search *string `json:"search,omitempty"`
+	// Tools that match at least one of these filters, in addition to the other conditions. Filters can be nested in filters three levels deep, `not` included.
+	AnyOf []*ToolFilter `json:"anyOf,omitempty"`
+	// Tools that do not match this filter. For example, `not: {scoreMin: 8}` matches tools with a lower score and those without one.
+	Not *ToolFilter `json:"not,omitempty"`
 }
 
 // The number, scores and prices of the tools in a group. Averages and percentiles are
@@ -583,6 +589,16 @@ type ToolPage struct {
 	Items []*Tool `json:"items"`
 	// The position of this page in the list.
 	Meta *PageInfoByNumber `json:"meta"`
+}
+
+// The rank of a tool by score.
+type ToolRank struct {
+	// The position, from 1. Tools with the same score share a position, and those after them skip as many: 1, 1, 3.
+	Position int `json:"position"`
+	// The number of tools with a rank: those with a score.
+	Of int `json:"of"`
+	// The position in the previous release, in the category that the tool had then; null if it had none, or if that release can no longer be read.
+	Previous *int `json:"previous,omitempty"`
 }
 
 // A tool as it was from one release to another.
@@ -684,7 +700,7 @@ func (e BillingPeriod) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The order of changes.
+// The order of changes and versions.
 type ChangeOrder string
 
 const (
@@ -959,6 +975,64 @@ func (e *ComparisonGroupSort) UnmarshalJSON(b []byte) error {
 }
 
 func (e ComparisonGroupSort) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The order of groups that are only counted.
+type CountOrder string
+
+const (
+	// In the order of the list.
+	CountOrderKeyAsc CountOrder = "key_asc"
+	// Highest count first.
+	CountOrderCountDesc CountOrder = "count_desc"
+)
+
+var AllCountOrder = []CountOrder{
+	CountOrderKeyAsc,
+	CountOrderCountDesc,
+}
+
+func (e CountOrder) IsValid() bool {
+	switch e {
+	case CountOrderKeyAsc, CountOrderCountDesc:
+		return true
+	}
+	return false
+}
+
+func (e CountOrder) String() string {
+	return string(e)
+}
+
+func (e *CountOrder) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = CountOrder(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid CountOrder", str)
+	}
+	return nil
+}
+
+func (e CountOrder) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *CountOrder) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e CountOrder) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
@@ -1446,6 +1520,64 @@ func (e Pricing) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// The tools that a tool is ranked with.
+type RankScope string
+
+const (
+	// The active tools of its category.
+	RankScopeCategory RankScope = "category"
+	// All active tools.
+	RankScopeAll RankScope = "all"
+)
+
+var AllRankScope = []RankScope{
+	RankScopeCategory,
+	RankScopeAll,
+}
+
+func (e RankScope) IsValid() bool {
+	switch e {
+	case RankScopeCategory, RankScopeAll:
+		return true
+	}
+	return false
+}
+
+func (e RankScope) String() string {
+	return string(e)
+}
+
+func (e *RankScope) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = RankScope(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid RankScope", str)
+	}
+	return nil
+}
+
+func (e RankScope) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *RankScope) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e RankScope) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // The properties that retired tools can be grouped by.
 type RetirementGroupKey string
 
@@ -1747,6 +1879,8 @@ const (
 	SeriesMetricAdditions SeriesMetric = "additions"
 	// The number of active tools that were retired since the previous period.
 	SeriesMetricRetirements SeriesMetric = "retirements"
+	// The price index: 100 in the first period with prices, then changed by the geometric mean of the price changes of the same tools, those with a price per month above 0 in both neighboring periods. New and leaving tools do not move it.
+	SeriesMetricPriceIndex SeriesMetric = "price_index"
 )
 
 var AllSeriesMetric = []SeriesMetric{
@@ -1768,11 +1902,12 @@ var AllSeriesMetric = []SeriesMetric{
 	SeriesMetricMedianDaysSinceUpdate,
 	SeriesMetricAdditions,
 	SeriesMetricRetirements,
+	SeriesMetricPriceIndex,
 }
 
 func (e SeriesMetric) IsValid() bool {
 	switch e {
-	case SeriesMetricCount, SeriesMetricTested, SeriesMetricMeanScore, SeriesMetricP25Score, SeriesMetricMedianScore, SeriesMetricP75Score, SeriesMetricP90Score, SeriesMetricMeanMonthlyPrice, SeriesMetricP25MonthlyPrice, SeriesMetricMedianMonthlyPrice, SeriesMetricP75MonthlyPrice, SeriesMetricP90MonthlyPrice, SeriesMetricMeanVerifiability, SeriesMetricMeanObsolescence, SeriesMetricMeanDaysSinceUpdate, SeriesMetricMedianDaysSinceUpdate, SeriesMetricAdditions, SeriesMetricRetirements:
+	case SeriesMetricCount, SeriesMetricTested, SeriesMetricMeanScore, SeriesMetricP25Score, SeriesMetricMedianScore, SeriesMetricP75Score, SeriesMetricP90Score, SeriesMetricMeanMonthlyPrice, SeriesMetricP25MonthlyPrice, SeriesMetricMedianMonthlyPrice, SeriesMetricP75MonthlyPrice, SeriesMetricP90MonthlyPrice, SeriesMetricMeanVerifiability, SeriesMetricMeanObsolescence, SeriesMetricMeanDaysSinceUpdate, SeriesMetricMedianDaysSinceUpdate, SeriesMetricAdditions, SeriesMetricRetirements, SeriesMetricPriceIndex:
 		return true
 	}
 	return false
@@ -1880,6 +2015,88 @@ func (e ToolGroupKey) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// The order of groups. Groups without the value come last.
+type ToolGroupOrder string
+
+const (
+	// By `key` and `thenKey`.
+	ToolGroupOrderKeyAsc ToolGroupOrder = "key_asc"
+	// Highest count first.
+	ToolGroupOrderCountDesc ToolGroupOrder = "count_desc"
+	// Highest average score first.
+	ToolGroupOrderAvgScoreDesc ToolGroupOrder = "avg_score_desc"
+	// Lowest average score first.
+	ToolGroupOrderAvgScoreAsc ToolGroupOrder = "avg_score_asc"
+	// Highest median score first.
+	ToolGroupOrderMedianScoreDesc ToolGroupOrder = "median_score_desc"
+	// Lowest median score first.
+	ToolGroupOrderMedianScoreAsc ToolGroupOrder = "median_score_asc"
+	// Highest average price per month first.
+	ToolGroupOrderAvgMonthlyPriceDesc ToolGroupOrder = "avg_monthly_price_desc"
+	// Lowest average price per month first.
+	ToolGroupOrderAvgMonthlyPriceAsc ToolGroupOrder = "avg_monthly_price_asc"
+	// Highest median price per month first.
+	ToolGroupOrderMedianMonthlyPriceDesc ToolGroupOrder = "median_monthly_price_desc"
+	// Lowest median price per month first.
+	ToolGroupOrderMedianMonthlyPriceAsc ToolGroupOrder = "median_monthly_price_asc"
+)
+
+var AllToolGroupOrder = []ToolGroupOrder{
+	ToolGroupOrderKeyAsc,
+	ToolGroupOrderCountDesc,
+	ToolGroupOrderAvgScoreDesc,
+	ToolGroupOrderAvgScoreAsc,
+	ToolGroupOrderMedianScoreDesc,
+	ToolGroupOrderMedianScoreAsc,
+	ToolGroupOrderAvgMonthlyPriceDesc,
+	ToolGroupOrderAvgMonthlyPriceAsc,
+	ToolGroupOrderMedianMonthlyPriceDesc,
+	ToolGroupOrderMedianMonthlyPriceAsc,
+}
+
+func (e ToolGroupOrder) IsValid() bool {
+	switch e {
+	case ToolGroupOrderKeyAsc, ToolGroupOrderCountDesc, ToolGroupOrderAvgScoreDesc, ToolGroupOrderAvgScoreAsc, ToolGroupOrderMedianScoreDesc, ToolGroupOrderMedianScoreAsc, ToolGroupOrderAvgMonthlyPriceDesc, ToolGroupOrderAvgMonthlyPriceAsc, ToolGroupOrderMedianMonthlyPriceDesc, ToolGroupOrderMedianMonthlyPriceAsc:
+		return true
+	}
+	return false
+}
+
+func (e ToolGroupOrder) String() string {
+	return string(e)
+}
+
+func (e *ToolGroupOrder) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ToolGroupOrder(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ToolGroupOrder", str)
+	}
+	return nil
+}
+
+func (e ToolGroupOrder) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ToolGroupOrder) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ToolGroupOrder) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // The order of tools. Ties are ordered by slug.
 type ToolSort string
 
@@ -1904,6 +2121,8 @@ const (
 	ToolSortMonthlyPriceAsc ToolSort = "monthly_price_asc"
 	// Highest `monthlyPrice` first; tools without one last.
 	ToolSortMonthlyPriceDesc ToolSort = "monthly_price_desc"
+	// Best value first: the score divided by `monthlyPrice`. Free tools and those without a score or monthly price come last.
+	ToolSortValueDesc ToolSort = "value_desc"
 	// Best matches of `filter.search` first: exact names, names that start with the search text, names that contain its words, then other matches. Equally good matches are ordered by score. Requires `filter.search`.
 	ToolSortRelevance ToolSort = "relevance"
 )
@@ -1919,12 +2138,13 @@ var AllToolSort = []ToolSort{
 	ToolSortPriceDesc,
 	ToolSortMonthlyPriceAsc,
 	ToolSortMonthlyPriceDesc,
+	ToolSortValueDesc,
 	ToolSortRelevance,
 }
 
 func (e ToolSort) IsValid() bool {
 	switch e {
-	case ToolSortScoreDesc, ToolSortScoreAsc, ToolSortNameAsc, ToolSortNameDesc, ToolSortUpdatedDesc, ToolSortUpdatedAsc, ToolSortPriceAsc, ToolSortPriceDesc, ToolSortMonthlyPriceAsc, ToolSortMonthlyPriceDesc, ToolSortRelevance:
+	case ToolSortScoreDesc, ToolSortScoreAsc, ToolSortNameAsc, ToolSortNameDesc, ToolSortUpdatedDesc, ToolSortUpdatedAsc, ToolSortPriceAsc, ToolSortPriceDesc, ToolSortMonthlyPriceAsc, ToolSortMonthlyPriceDesc, ToolSortValueDesc, ToolSortRelevance:
 		return true
 	}
 	return false

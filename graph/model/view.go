@@ -104,3 +104,20 @@ func made[Item, Value any](s *Siblings[Item], field string, create func() Value)
 	value, _ := Once(s, field, func() (Value, error) { return create(), nil })
 	return value
 }
+
+// Map converts each item of a slice.
+func Map[A, B any](items []A, convert func(A) B) []B {
+	converted := make([]B, len(items))
+	for i, item := range items {
+		converted[i] = convert(item)
+	}
+	return converted
+}
+
+// OrNil returns nil for an empty text.
+func OrNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

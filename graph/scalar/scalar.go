@@ -8,6 +8,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -17,7 +18,7 @@ func MarshalDate(date string) graphql.Marshaler { return graphql.MarshalString(d
 // UnmarshalDate accepts only existing dates; there is no year 0.
 func UnmarshalDate(value any) (string, error) {
 	date, _ := value.(string)
-	if day, err := time.Parse(time.DateOnly, date); err != nil || day.Year() == 0 {
+	if !params.IsDay(date) {
 		return "", problem.New(problem.BadInput, "A Date must be a valid date in the form YYYY-MM-DD.")
 	}
 	return date, nil

@@ -120,16 +120,23 @@ func (q ToolQuery) of(t Tools) *entsql.Selector {
 		From(all.As("events")).Where(entsql.LTE("place", q.Limit+1)).OrderBy("place", journalentry.FieldSlug)
 }
 
-// Versions returns the newest events that started a version of a tool or ended its
-// last one, oldest first, with at most limit versions of each tool.
-func (t Tools) Versions(ctx context.Context, limit int) ([]*Event, error) {
+// Versions returns the newest or oldest events that started a version of a tool or ended
+// its last one, oldest first, with at most limit versions of each tool, and with the event
+// that ended the last of them.
+func (t Tools) Versions(ctx context.Context, limit int, fromOldest bool) ([]*Event, error) {
+	order := journalentry.FieldID + " DESC"
+	if fromOldest {
+		order = journalentry.FieldID
+		limit++
+	}
 	of := func(t Tools) *entsql.Selector {
 		newest := t.entries([]string{journalentry.FieldID},
 			ofTypes(EventToolCreated, EventToolUpdated, EventToolRetired, EventRetiredUpdated, EventToolRemoved))
-		// A removal is not a version. It has the same place as the version after it.
+		// A removal is not a version. It has the same place as the version that was read
+		// before it.
 		place := entsql.Window(func(b *entsql.Builder) {
 			b.WriteString("sum(CASE WHEN " + journalentry.FieldEvent + " = '" + EventToolRemoved + "' THEN 0 ELSE 1 END)")
-		}).PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(journalentry.FieldID + " DESC"))
+		}).PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(order))
 		newest.AppendSelectExprAs(place, "place")
 		return entsql.Dialect(t.Dialect).Select(journalentry.FieldID).From(newest.As("newest")).
 			Where(entsql.LTE("place", limit))
@@ -145,6 +152,23 @@ func (t Tools) Versions(ctx context.Context, limit int) ([]*Event, error) {
 		return nil, err
 	}
 	return ByNumbers(ctx, t.DB.JournalEntry, numbers)
+}
+
+// FirstReleases returns the number of the release that first had each tool.
+func (t Tools) FirstReleases(ctx context.Context) (map[string]int, error) {
+	first := map[string]int{}
+	of := func(t Tools) *entsql.Selector {
+		s := t.entries([]string{journalentry.FieldSlug}, ofTypes(EventToolCreated, EventToolRetired))
+		return s.AppendSelectExprAs(entsql.Raw("min("+journalentry.FieldReleaseNumber+")"), "first").GroupBy(journalentry.FieldSlug)
+	}
+	err := t.scan(ctx, of, func(rows *sql.Rows) error {
+		var slug string
+		var release int
+		err := rows.Scan(&slug, &release)
+		first[slug] = release
+		return err
+	})
+	return first, err
 }
 
 // ScoreChange is the creation of a tool or a change to its score.

@@ -23,8 +23,11 @@ func TestJournalOfManyTools(t *testing.T) {
 		if err != nil || len(numbers["a"]) != 1 || len(numbers["z"]) != 1 {
 			t.Errorf("got events %v and %v, want one of each tool", numbers, err)
 		}
-		if versions, err := tools.Versions(t.Context(), 5); err != nil || len(versions) != 2 {
+		if versions, err := tools.Versions(t.Context(), 5, false); err != nil || len(versions) != 2 {
 			t.Errorf("got %d versions and %v, want 2", len(versions), err)
+		}
+		if first, err := tools.FirstReleases(t.Context()); err != nil || len(first) != 2 || first["z"] != 1 {
+			t.Errorf("got first releases %v and %v, want 1 for both tools", first, err)
 		}
 		if changes, err := tools.ScoreChanges(t.Context()); err != nil || len(changes) != 2 {
 			t.Errorf("got score changes %v and %v, want 2", changes, err)

@@ -259,12 +259,13 @@ func (p *publication) removeTools(ctx context.Context) error {
 }
 
 // indexForSearch updates the search index of tools that changed, and of all
-// tools in a category with a new label.
+// tools in a category with a new label or translation.
 func (p *publication) indexForSearch(ctx context.Context) error {
 	slugs := missingFrom(p.snap.Tools, p.stored.tools)
 	for slug, line := range p.snap.Tools {
-		category := p.stored.categories[line.Category]
-		if p.stored.tools[slug].fingerprint != line.Fingerprint || category == nil || category.Label != p.snap.Categories[line.Category].Record.Label {
+		before, now := p.stored.categories[line.Category], p.snap.Categories[line.Category].Record
+		if p.stored.tools[slug].fingerprint != line.Fingerprint || before == nil ||
+			before.Label != now.Label || before.Translations != now.Translations {
 			slugs = append(slugs, slug)
 		}
 	}

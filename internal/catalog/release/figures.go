@@ -64,6 +64,9 @@ var countMetrics = map[string]func(*figures) int{
 // avgMonthlyPrice.
 func MetricNamed(name string) (Metric, bool) {
 	name = enumName(name)
+	if name == "price_index" {
+		return Metric{-1, func(f *figures) *float64 { return f.priceIndex }}, true
+	}
 	if count, ok := countMetrics[name]; ok {
 		return Metric{-1, func(f *figures) *float64 { n := float64(count(f)); return &n }}, true
 	}
@@ -80,6 +83,7 @@ func MetricNamed(name string) (Metric, bool) {
 type figures struct {
 	count, tested          int
 	additions, retirements int        // since the previous point of a series
+	priceIndex             *float64   // at a point of a series; nil before the first price
 	numbers                []*numbers // by position in measures; nil if no metric needs them
 }
 
@@ -123,6 +127,9 @@ func dayNumber(day string) float64 {
 	date, _ := time.Parse(time.DateOnly, day) // imports are checked
 	return float64(date.Unix() / (24 * 60 * 60))
 }
+
+// DaysBetween returns the number of days from one day to another.
+func DaysBetween(first, last string) int { return int(dayNumber(last) - dayNumber(first)) }
 
 // numbers is a set of numbers that may repeat. Numbers are counted instead of
 // added up, so that removing one leaves no rounding error.

@@ -45,7 +45,12 @@ func rounded(number *big.Rat) float64 {
 // growing publishes releases that add, change and remove tools, and returns a catalog.
 func growing(t testing.TB, s *store.Store) *release.Catalog {
 	t.Helper()
-	for i, tools := range []int{120, 150, 140, 165} {
+	return publishSizes(t, s, 120, 150, 140, 165)
+}
+
+func publishSizes(t testing.TB, s *store.Store, sizes ...int) *release.Catalog {
+	t.Helper()
+	for i, tools := range sizes {
 		var data bytes.Buffer
 		check.OK(t, synth.Write(t.Context(), &data, synth.Options{Tools: tools, Seed: 4, Revision: 20 * i}))
 		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{Force: true})
@@ -434,7 +439,7 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 		for _, since := range []string{"", "2024-06-15"} {
 			var got []string
 			for _, c := range newest.CountPriceChanges(nil, func(c *release.PriceChange) bool { return c.ChangedAt >= since },
-				periods(release.PriceChanges, release.Month, since, "")) {
+				periods(release.PriceChanges, release.Month, since, ""), false) {
 				got = append(got, shown(c.Month, c.Category, c.Count))
 			}
 			compare("price changes since "+since, got, naiveCounts(prices, release.Month, since, "", date, empty))
@@ -449,6 +454,96 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 	}
 	if _, err := newest.Periods(release.Retirements, release.Week, "", ""); err != nil {
 		t.Errorf("got %v, want weeks of three years", err)
+	}
+}
+
+// Counts of price changes can include tools that left, as they were last, and count a
+// change once even if the tool came back.
+func TestPriceChangesOfToolsThatLeftMatchScan(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	newest := load(t, publishSizes(t, s, 150, 40, 90))
+	categories, changes := map[string]string{}, map[[3]string]string{}
+	for _, info := range slices.Backward(newest.All) {
+		rows := scanRelease(t, s, info.ID)
+		for _, row := range rows.tools {
+			if row.RetiredAt == "" {
+				categories[row.ID] = row.CategorySlug
+			}
+		}
+		for slug, prices := range rows.prices {
+			for _, p := range prices {
+				changes[[3]string{slug, p.ChangedAt, p.Digest}] = p.ChangedAt[:7]
+			}
+		}
+	}
+	want := map[string]int{}
+	for key, month := range changes {
+		want[month+categories[key[0]]]++
+	}
+	all := func(*release.PriceChange) bool { return true }
+	got, current, sum := newest.CountPriceChanges(nil, all, nil, true), 0, 0
+	for _, c := range newest.CountPriceChanges(nil, all, nil, false) {
+		current += c.Count
+	}
+	for _, c := range got {
+		sum += c.Count
+		check.Equal(t, c.Count, want[c.Month.Name+c.Category], "%s, %s: changes", c.Month.Name, c.Category)
+	}
+	if len(got) != len(want) || sum <= current {
+		t.Errorf("got %d groups with %d changes, want %d groups with more than %d", len(got), sum, len(want), current)
+	}
+}
+
+// The price index of a series is that of a scan of all releases.
+func TestPriceIndexMatchesScan(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	newest := load(t, growing(t, s))
+	prices := map[int]map[string]map[string]float64{} // by release, category and slug
+	for _, info := range newest.All {
+		prices[info.ID] = map[string]map[string]float64{}
+		for _, row := range scanRelease(t, s, info.ID).tools {
+			if price := monthlyPrice(row); row.RetiredAt == "" && price > 0 {
+				if prices[info.ID][row.CategorySlug] == nil {
+					prices[info.ID][row.CategorySlug] = map[string]float64{}
+				}
+				prices[info.ID][row.CategorySlug][row.ID] = price
+			}
+		}
+	}
+	moved := 0
+	for _, interval := range []string{release.Month, release.ByRelease} {
+		points, err := release.Points(newest.Readable(), interval, "", "")
+		check.OK(t, err)
+		for _, one := range newest.Series(points, metricsNamed(t, []string{"price_index"}), release.Key("category"), nil, false) {
+			index := 0.0
+			for i, p := range points {
+				now, product, tools := prices[p.Release][one.Key], 1.0, 0
+				if i > 0 {
+					for slug, before := range prices[points[i-1].Release][one.Key] {
+						if price := now[slug]; price > 0 {
+							product *= price / before
+							tools++
+						}
+					}
+				}
+				switch {
+				case index > 0 && tools > 0:
+					index *= math.Pow(product, 1/float64(tools))
+				case index == 0 && len(now) > 0:
+					index = 100
+				}
+				got := one.Values[i]
+				if (got == nil) != (index == 0) || got != nil && math.Abs(*got-index) > 0.006 {
+					t.Errorf("%s of %s in %s: got %v, want %v", interval, one.Key, p.Name, valueOf(got), index)
+				}
+				if index != 0 && index != 100 {
+					moved++
+				}
+			}
+		}
+	}
+	if moved == 0 {
+		t.Error("got no index other than 100, want some")
 	}
 }
 

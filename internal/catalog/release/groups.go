@@ -131,9 +131,14 @@ func GroupComparisons(comparisons []*Comparison, by, order string, least int, mo
 	default:
 		groups = countWins(comparisons, Key(by))
 	}
-	groups = slices.DeleteFunc(groups, func(w Wins) bool { return w.Count < least })
-	rank := winRanks[order]
-	slices.SortStableFunc(groups, func(a, b Wins) int { return cmp.Compare(rank(b), rank(a)) })
+	return Pick(groups, least, func(w Wins) int { return w.Count }, winRanks[order])
+}
+
+// Pick returns the groups of at least so many items, those of the highest rank first. Groups
+// of the same rank keep their order; those without one, which is NaN, are the last.
+func Pick[G any](groups []G, least int, count func(G) int, rank func(G) float64) []G {
+	groups = slices.DeleteFunc(groups, func(g G) bool { return count(g) < least })
+	slices.SortStableFunc(groups, func(a, b G) int { return cmp.Compare(rank(b), rank(a)) })
 	return groups
 }
 
@@ -188,26 +193,41 @@ type PriceChangeCount struct {
 	Count    int
 }
 
-// CountPriceChanges counts the price changes that satisfy a condition, of the active
-// tools that satisfy a filter. They are ordered by month, then by category. Each category
-// also has a count for each of the given months.
+// CountPriceChanges counts the price changes that satisfy a condition, of the active tools
+// that satisfy a filter and, if included, of those that left, as they were when they were
+// last active. They are ordered by month, then by category. Each category also has a count
+// for each of the given months.
 func (r *Release) CountPriceChanges(
-	tools Filter, changes func(*PriceChange) bool, months []Period,
+	filter Filter, changes func(*PriceChange) bool, months []Period, includeLeft bool,
 ) []PriceChangeCount {
 	type key struct{ month, category string }
-	counts := map[key]int{}
+	counts, counted := map[key]int{}, map[PriceChange]bool{}
+	tools := r.Tools
+	if includeLeft {
+		tools = r.lastActive()
+	}
 	i := 0 // both are ordered by slug
 	for _, v := range r.history.prices {
-		for i < len(r.Tools) && r.Tools[i].Slug < v.value.Tool {
+		for i < len(tools) && tools[i].Slug < v.value.Tool {
 			i++
 		}
-		if i == len(r.Tools) {
+		if i == len(tools) {
 			break
 		}
-		t := r.Tools[i]
-		if v.has(r.Number()) && t.Slug == v.value.Tool && t.Active() && tools.Matches(t) && changes(v.value) {
-			counts[key{monthOf(v.value.ChangedAt), t.Category}]++
+		t := tools[i]
+		if v.since > r.Number() || v.until <= r.Number() && !includeLeft || t.Slug != v.value.Tool ||
+			!t.Active() || !filter.Matches(t) || !changes(v.value) {
+			continue
 		}
+		if includeLeft { // the changes of a tool that came back are stored again
+			once := *v.value
+			once.id = 0
+			if counted[once] {
+				continue
+			}
+			counted[once] = true
+		}
+		counts[key{monthOf(v.value.ChangedAt), t.Category}]++
 	}
 	for k := range maps.Clone(counts) {
 		for _, m := range months {

@@ -73,6 +73,20 @@ func activeAt(versions []version[Tool], release int) *Tool {
 	return versions[i].value
 }
 
+// lastActive returns the tools that are or were active, as they were last, by slug.
+func (r *Release) lastActive() (tools []*Tool) {
+	for _, v := range r.history.tools {
+		if v.since > r.Number() || !v.value.Active() {
+			continue
+		}
+		if n := len(tools); n > 0 && tools[n-1].Slug == v.value.Slug {
+			tools = tools[:n-1]
+		}
+		tools = append(tools, v.value)
+	}
+	return tools
+}
+
 // added reports whether a version started because the tool was added or became
 // active again. The first import adds tools only if firstImport is set. For another
 // oldest release, it is not known which tools it added.

@@ -29,7 +29,7 @@ func (r *Release) ByRelevance(ranks Relevance, filter Filter) []*Tool {
 		slices.SortFunc(found, func(a, b *Tool) int { return cmp.Or(ranks[a]-ranks[b], compare(a, b)) })
 		return found
 	}
-	var byRank [search.RankOther + 1][]*Tool
+	var byRank [search.RankOtherLanguage + 1][]*Tool
 	for _, t := range r.Matching(ByScore, filter) {
 		if rank, ok := ranks[t]; ok {
 			byRank[rank] = append(byRank[rank], t)
@@ -60,9 +60,9 @@ func (r *Release) PriceRose(times int, since string) Condition {
 	return Where(func(t *Tool) bool { return rises[t.Slug] >= times })
 }
 
-// InCategories returns the first active tools of each category in an order, by the
-// category's slug.
-func (r *Release) InCategories(o Order, categories []*Category, limit int) map[string][]*Tool {
+// InCategories returns the first active tools of each category that satisfy a filter, in an
+// order, by the category's slug.
+func (r *Release) InCategories(o Order, filter Filter, categories []*Category, limit int) map[string][]*Tool {
 	of, missing := make(map[string][]*Tool, len(categories)), 0
 	for _, c := range categories {
 		n := min(limit, c.ToolCount)
@@ -71,7 +71,7 @@ func (r *Release) InCategories(o Order, categories []*Category, limit int) map[s
 		}
 		of[c.Slug] = make([]*Tool, 0, n)
 	}
-	for _, t := range r.Sorted(o) {
+	for _, t := range r.Matching(o, filter) {
 		if missing == 0 {
 			break
 		}
@@ -84,12 +84,18 @@ func (r *Release) InCategories(o Order, categories []*Category, limit int) map[s
 }
 
 // ComparisonFilter has conditions on comparisons; nil for none.
-type ComparisonFilter struct{ Category, Tool, OtherTool, Winner, UpdatedSince, UpdatedBefore *string }
+type ComparisonFilter struct {
+	Slugs, Domains                                                 []string
+	Category, Tool, OtherTool, Winner, UpdatedSince, UpdatedBefore *string
+}
 
 // MatchingComparisons returns the comparisons that satisfy a filter, in order.
 func (r *Release) MatchingComparisons(f ComparisonFilter) (found []*Comparison) {
+	ofDomain := Filter{OneOf("domain", f.Domains)}
 	for _, c := range r.Comparisons {
-		if (f.Category == nil || c.A.Category == *f.Category || c.B.Category == *f.Category) &&
+		if (f.Slugs == nil || slices.Contains(f.Slugs, c.Slug)) &&
+			(f.Domains == nil || ofDomain.Matches(c.A) || ofDomain.Matches(c.B)) &&
+			(f.Category == nil || c.A.Category == *f.Category || c.B.Category == *f.Category) &&
 			(f.Tool == nil || c.ToolA == *f.Tool || c.ToolB == *f.Tool) &&
 			(f.OtherTool == nil || c.ToolA == *f.OtherTool || c.ToolB == *f.OtherTool) &&
 			(f.Winner == nil || c.Winner == *f.Winner) &&

@@ -54,6 +54,26 @@ func (r *Release) NearestTool(slug string) string {
 	return ""
 }
 
+// IsTool reports whether an active tool has a slug.
+func (r *Release) IsTool(slug string) bool {
+	t := r.Tool(slug)
+	return t != nil && t.Active()
+}
+
+// IsComparison reports whether a published comparison has a slug.
+func (r *Release) IsComparison(slug string) bool { return r.FindComparisons(slug) != nil }
+
+// UnknownDomains returns the domains that no active tool has.
+func (r *Release) UnknownDomains(domains []string) []string {
+	known := map[string]bool{}
+	for _, t := range r.Tools {
+		if t.Active() {
+			known[Domain(t.Domain)] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(domains), func(domain string) bool { return known[Domain(domain)] })
+}
+
 // comparisonNames finds comparisons by slugs that are spelled in a similar way.
 type comparisonNames struct{ slugs *text.Index }
 

@@ -25,7 +25,7 @@ var (
 func orders() iter.Seq[Order] {
 	return func(yield func(Order) bool) {
 		for name, f := range fields {
-			if f.sorted && (!yield(Order{name, false}) || !yield(Order{name, true})) {
+			if f.sorted && (!f.highest && !yield(Order{name, false}) || !yield(Order{name, true})) {
 				return
 			}
 		}
@@ -49,6 +49,13 @@ func (o Order) String() string {
 		return enumName(o.field) + "_desc"
 	}
 	return enumName(o.field) + "_asc"
+}
+
+// SplitOrder returns the name and the direction of an order of the schema, such as
+// count_desc.
+func SplitOrder(name string) (of string, descending bool) {
+	of, descending = strings.CutSuffix(name, "_desc")
+	return strings.TrimSuffix(of, "_asc"), descending
 }
 
 // enumName returns a name as enums of the schema spell it: billing_period for

@@ -221,13 +221,13 @@ func (r *Release) Readable() []*ent.Release {
 // HistoryFrom returns the oldest release that can be read.
 func (r *Release) HistoryFrom() int { return r.history.from }
 
-// Search returns the tools that contain the words of a query, with their ranks. It
-// returns search.ErrTooManyWords for a long query.
-func (r *Release) Search(query string) (Relevance, error) {
+// Search returns the tools that contain the words of a query, with their ranks: those in a
+// language first, unless it is empty. It returns search.ErrTooManyWords for a long query.
+func (r *Release) Search(query, language string) (Relevance, error) {
 	if r.Info == nil {
 		return nil, nil
 	}
-	found, err := r.history.search.Find(r.Number(), text.Words(query))
+	found, inLanguage, err := r.history.search.Find(r.Number(), text.Words(query), language)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,9 @@ func (r *Release) Search(query string) (Relevance, error) {
 	ranks := make(Relevance, len(found))
 	for _, i := range found {
 		if t := tools[i]; t != nil {
-			ranks[t] = search.Rank(key, t.searchKey)
+			if ranks[t] = search.Rank(key, t.searchKey); ranks[t] == search.RankOther && language != "" && !inLanguage[i] {
+				ranks[t] = search.RankOtherLanguage
+			}
 		}
 	}
 	return ranks, nil
@@ -255,7 +257,7 @@ func (r *Release) SearchAny(words []string) ([]Match, error) {
 	}
 	weights, ranks := map[*Tool]float64{}, Relevance{}
 	add := func(query string) error {
-		found, err := r.Search(query)
+		found, err := r.Search(query, "")
 		for _, t := range r.Tools {
 			if err == nil && !t.Active() && t.RetiredWith(text.Words(query)) { // the index has active tools only
 				found[t] = search.Rank(search.Key(query), t.searchKey)

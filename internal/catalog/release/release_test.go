@@ -164,6 +164,12 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 		}
 		return price
 	}
+	value := func(t *ent.Tool) float64 { // missing ones last, in descending order
+		if price := monthly(t); t.Score != nil && price > 0 && t.Pricing != "gratuit" && !math.IsInf(price, 1) {
+			return *t.Score / price
+		}
+		return math.Inf(-1)
+	}
 	atLeast := 3.5
 	for _, c := range []struct {
 		order     string
@@ -179,6 +185,8 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 			func(a, b *ent.Tool) int { return cmp.Compare(number(a.Score), number(b.Score)) }},
 		{"monthly_price_asc", release.AtLeast("monthlyPrice", 0), func(t *ent.Tool) bool { return !math.IsInf(monthly(t), 1) },
 			func(a, b *ent.Tool) int { return cmp.Compare(monthly(a), monthly(b)) }},
+		{"value_desc", release.AtLeast("value", 0.2), func(t *ent.Tool) bool { return value(t) >= 0.2 },
+			func(a, b *ent.Tool) int { return cmp.Compare(value(b), value(a)) }},
 		{"name_desc", release.OneOf("category", []string{rows.categories[0].ID, "nowhere"}), func(t *ent.Tool) bool { return t.CategorySlug == rows.categories[0].ID },
 			func(a, b *ent.Tool) int { return strings.Compare(b.NameKey, a.NameKey) }},
 		{"price_desc", release.AtMost("price", 30), func(t *ent.Tool) bool { return t.PriceAmount <= 30 },
@@ -427,7 +435,7 @@ func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 		_, err := s.Write.ExecContext(t.Context(), "UPDATE tool_search SET slug = 'no-such-tool' WHERE id = 1")
 		check.OK(t, err)
 		r := load(t, newCatalog(s))
-		found, err := r.Search("a")
+		found, err := r.Search("a", "")
 		if err != nil || len(found) == 0 {
 			t.Errorf("got %d tools and %v, want some", len(found), err)
 		}
@@ -451,7 +459,7 @@ func TestOrderByRelevance(t *testing.T) {
 		queries = append(queries, tool.NameKey)
 	}
 	for _, query := range queries {
-		ranks, err := r.Search(query)
+		ranks, err := r.Search(query, "")
 		check.OK(t, err)
 		want := slices.SortedFunc(maps.Keys(ranks), func(a, b *release.Tool) int { return cmp.Or(ranks[a]-ranks[b], byScore(a, b)) })
 		matches := release.Where(func(t *release.Tool) bool { _, ok := ranks[t]; return ok })

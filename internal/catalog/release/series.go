@@ -104,6 +104,7 @@ func (r *Release) Series(
 	type group struct {
 		now                    *figures
 		additions, retirements []int
+		prices                 priceChain
 		values                 [][]*float64 // of all metrics at each point
 	}
 	groups := map[string]*group{}
@@ -111,6 +112,7 @@ func (r *Release) Series(
 		if groups[key] == nil {
 			groups[key] = &group{
 				now: newFigures(metrics), additions: make([]int, len(points)), retirements: make([]int, len(points)),
+				prices: newPriceChain(len(points)),
 			}
 		}
 		return groups[key]
@@ -121,6 +123,8 @@ func (r *Release) Series(
 	}
 	begins, ends := make([][]*Tool, len(points)+1), make([][]*Tool, len(points)+1)
 	r.history.versionsOf(func(versions []version[Tool]) {
+		var before *Tool // as it was at the last point that it had a price at
+		until := -1      // the point after that one
 		for i, v := range versions {
 			t := v.value
 			if !t.Active() || !filter.Matches(t) {
@@ -135,7 +139,15 @@ func (r *Release) Series(
 			}
 			if first < end {
 				begins[first], ends[end] = append(begins[first], t), append(ends[end], t)
-				groupOf(key)
+				prices := &groupOf(key).prices
+				if t.MonthlyPrice > 0 {
+					if first == until && keyOf(before) == key {
+						prices.link(first, before.MonthlyPrice, t.MonthlyPrice)
+					}
+					prices.start = min(prices.start, first)
+					prices.keep(first+1, end)
+					before, until = t, end
+				}
 			}
 		}
 	})
@@ -148,6 +160,7 @@ func (r *Release) Series(
 		}
 		for _, g := range groups {
 			g.now.additions, g.now.retirements = g.additions[p], g.retirements[p]
+			g.now.priceIndex = g.prices.at(p)
 			g.values = append(g.values, g.now.describe(metrics, r.Numbered(point.Release).FeedDate))
 		}
 	}
@@ -161,6 +174,52 @@ func (r *Release) Series(
 		}
 	}
 	return all
+}
+
+// priceChain has the changes of prices from each point of a series to the next, of the tools
+// that have a price at both, and their index.
+type priceChain struct {
+	start  int       // the first point with prices
+	tools  []int     // how many more there are than from the point before
+	ratios []float64 // the sum of the logarithms of their ratios
+	linked int       // at the point that was read last
+	index  float64
+}
+
+func newPriceChain(points int) priceChain {
+	return priceChain{start: points, tools: make([]int, points+1), ratios: make([]float64, points)}
+}
+
+// link adds a tool whose price may have changed at a point.
+func (c *priceChain) link(point int, before, after float64) {
+	c.keep(point, point+1)
+	if before != after {
+		c.ratios[point] += math.Log(after / before)
+	}
+}
+
+// keep adds a tool whose price did not change from first to before end.
+func (c *priceChain) keep(first, end int) {
+	if first < end {
+		c.tools[first]++
+		c.tools[end]--
+	}
+}
+
+// at returns the index at the point after the one that was read last; nil before the first
+// price.
+func (c *priceChain) at(point int) *float64 {
+	c.linked += c.tools[point]
+	switch {
+	case point < c.start:
+		return nil
+	case point == c.start:
+		c.index = 100
+	case c.linked > 0:
+		c.index *= math.Exp(c.ratios[point] / float64(c.linked))
+	}
+	rounded := text.Round(c.index)
+	return &rounded
 }
 
 // Mover is a tool whose value changed between two releases. The change and the

@@ -6,6 +6,10 @@ import (
 	"encoding/base64"
 	"strconv"
 	"strings"
+	"time"
+
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
 )
 
 // SyncToken identifies what a client has: the documents of a category, or all, in
@@ -41,4 +45,59 @@ func ParseSyncToken(text string) (t SyncToken, ok bool) {
 	at, err2 := strconv.ParseInt(parts[1], 10, 64)
 	t = SyncToken{release, at, parts[2]}
 	return t, cmp.Or(err1, err2) == nil && t.Release > 0 && t.String() == text
+}
+
+const startOver = "Read the whole set again without sync."
+
+// SyncedRelease returns the release of a token, which must be of the same category and of a
+// release up to this one. It calls published for the newest release in the database, which
+// may not be loaded yet; pinned is set if a newer release is not to be read.
+func (r *Release) SyncedRelease(
+	text, category string, pinned bool, published func() (newest int, err error),
+) (int, error) {
+	token, ok := ParseSyncToken(text)
+	switch {
+	case !ok:
+		return 0, problem.New(problem.BadInput,
+			"sync must be the token of an earlier response, complete and unchanged (got %q). "+
+				"If you have none, read the whole set without sync.", params.Truncate(text))
+	case token.Category != category:
+		return 0, problem.New(problem.BadInput,
+			"sync was issued for %s (got %s). Send the same category again, or read the whole set without sync.",
+			describeCategory(token.Category), describeCategory(category))
+	case r.Info == nil:
+		return 0, problem.New(problem.Gone, "sync is from a release that this catalog does not have. %s", startOver)
+	case token.Release > r.Number() && pinned:
+		return 0, problem.New(problem.BadInput,
+			"sync is from release %d, which is newer than release %d. "+
+				"Read the newest release instead.", token.Release, r.Number())
+	case token.Release > r.Number():
+		newest, err := published()
+		if err == nil && newest >= token.Release {
+			err = problem.New(problem.Unavailable, "Release %d is being loaded. Try again in a few seconds.",
+				token.Release)
+		}
+		return 0, cmp.Or[error](err, problem.New(problem.Gone, "sync is from release %d, which this catalog does not have. %s",
+			token.Release, startOver))
+	}
+	if info := r.Numbered(token.Release); info == nil || info.ImportedAt.UnixMicro() != token.PublishedAt {
+		return 0, problem.New(problem.Gone, "sync is from release %d of %s, which this catalog does not have. %s",
+			token.Release, time.UnixMicro(token.PublishedAt).UTC().Format(time.DateTime), startOver)
+	}
+	if oldest := r.HistoryFrom(); token.Release < r.Number() && token.Release < oldest {
+		return 0, problem.New(problem.Gone,
+			"sync is from release %d, which is no longer available. "+
+				"The oldest available release is %d. %s", token.Release, oldest, startOver)
+	}
+	if r.Partial() {
+		return 0, ErrPartial
+	}
+	return token.Release, nil
+}
+
+func describeCategory(slug string) string {
+	if slug == "" {
+		return "all categories"
+	}
+	return "category=" + params.Truncate(slug)
 }

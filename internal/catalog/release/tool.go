@@ -3,6 +3,7 @@ package release
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"palmares/ent"
 	"palmares/ent/schema"
@@ -53,6 +54,25 @@ func (t *Tool) monthlyCost() float64 {
 	return t.MonthlyPrice
 }
 
+// value returns the points of the score for each euro of the price per month; NaN if
+// there are none.
+func (t *Tool) value() float64 {
+	if cost := t.monthlyCost(); cost > 0 {
+		return t.Score / cost
+	}
+	return math.NaN()
+}
+
+// Domain returns the domain of a web address, without www.
+func Domain(address string) string {
+	_, rest, found := strings.Cut(address, "://")
+	if !found {
+		rest = address
+	}
+	domain, _, _ := strings.Cut(strings.ToLower(rest), "/")
+	return strings.TrimPrefix(domain, "www.")
+}
+
 const free = string(tool.PricingGratuit)
 
 // A field is a value of tools that they are filtered, ordered or grouped by. It is a
@@ -64,6 +84,7 @@ type field struct {
 	// directions.
 	optional bool
 	sorted   bool // lists can be ordered by it
+	highest  bool // the highest ones only
 }
 
 // fields are the fields by name. To order by one, set sorted and add x_asc and x_desc to
@@ -71,6 +92,7 @@ type field struct {
 // without a field.
 var fields = map[string]field{
 	"slug":          {text: func(t *Tool) string { return t.Slug }},
+	"domain":        {text: func(t *Tool) string { return Domain(t.Domain) }},
 	"category":      {text: func(t *Tool) string { return t.Category }},
 	"pricing":       {text: func(t *Tool) string { return t.Pricing }},
 	"icp":           {text: func(t *Tool) string { return t.ICP }},
@@ -85,6 +107,7 @@ var fields = map[string]field{
 	"price":         {number: func(t *Tool) float64 { return t.Amount }, sorted: true},
 	"monthlyPrice":  {number: func(t *Tool) float64 { return t.MonthlyPrice }, optional: true, sorted: true},
 	"monthlyCost":   {number: (*Tool).monthlyCost, optional: true},
+	"value":         {number: (*Tool).value, optional: true, sorted: true, highest: true},
 }
 
 // tool converts a row. Versions of a tool share the texts that did not change.

@@ -81,7 +81,7 @@ func BenchmarkFind(b *testing.B) {
 					for b.Loop() {
 						i++
 						start := time.Now()
-						found, err := index.Find(release, text.Words(kind.query(i)))
+						found, _, err := index.Find(release, text.Words(kind.query(i)), "")
 						if err != nil {
 							return err
 						}

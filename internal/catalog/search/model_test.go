@@ -51,7 +51,7 @@ func (m *model) change() {
 				m.retired[slug] = true
 			}
 		case 2:
-			m.labels[[]string{"code", "voix"}[m.random.IntN(2)]] = m.text(2)
+			m.labels[[]string{"code", "voix", "code in English"}[m.random.IntN(3)]] = m.text(2)
 		case 3:
 			if t := m.tools[slug]; t != nil {
 				price := *t
@@ -62,13 +62,18 @@ func (m *model) change() {
 			delete(m.retired, slug)
 			t := named(slug, m.text(2), m.text(3), m.text(m.random.IntN(6)+1))
 			t.Category = []string{"code", "voix"}[m.random.IntN(2)]
+			if m.random.IntN(3) == 0 {
+				t.Translations.En.Tagline = m.text(2)
+			}
 			m.tools[slug] = t
 		}
 	}
 }
 
 func (m *model) feed(revision int) []byte {
-	records := []any{&record.Category{Slug: "code", Label: m.labels["code"]}, &record.Category{Slug: "voix", Label: m.labels["voix"]}}
+	translated := &record.Category{Slug: "code", Label: m.labels["code"]}
+	translated.Translations.En.Label = m.labels["code in English"]
+	records := []any{translated, &record.Category{Slug: "voix", Label: m.labels["voix"]}}
 	for _, slug := range slices.Sorted(maps.Keys(m.tools)) {
 		records = append(records, m.tools[slug])
 	}
@@ -78,10 +83,16 @@ func (m *model) feed(revision int) []byte {
 	return feedtest.Of(fmt.Sprintf("2026-11-%02d", revision), records...)
 }
 
+// words returns the words of a tool as they are stored: those in English after a plus.
 func (m *model) words(t *record.Tool) []string {
 	words := text.Words(strings.Join([]string{t.Name, t.Domain, m.labels[t.Category], t.Tagline}, "\n"))
 	for _, section := range t.Sections {
 		words = append(words, text.Words(section.Text)...)
+	}
+	if label := m.labels[t.Category+" in English"]; label != "" || t.Translations.En.Tagline != "" {
+		for _, word := range text.Words(strings.Join([]string{t.Name, t.Domain, label, t.Translations.En.Tagline}, "\n")) {
+			words = append(words, "+"+word)
+		}
 	}
 	return words
 }
@@ -90,6 +101,9 @@ func (m *model) find(query string) []string {
 	matching := func(matches func(word, indexed string) bool) (found []string) {
 		for slug, tool := range m.tools {
 			indexed := m.words(tool)
+			for i, word := range indexed {
+				indexed[i] = strings.TrimPrefix(word, "+")
+			}
 			all := true
 			for _, word := range text.Words(query) {
 				all = all && slices.ContainsFunc(indexed, func(other string) bool { return matches(word, other) })

@@ -2,8 +2,8 @@
 // them (Update); a server holds them in memory (Load).
 //
 // A tool matches if each word of the query is the beginning of some word of the
-// tool's name, domain, category label, tagline or review. If no tool matches,
-// words of 5 characters or more may contain one typo, unless they are numbers.
+// tool's name, domain, category label, tagline or review, in French or English. If no
+// tool matches, words of 5 characters or more may contain one typo, unless they are numbers.
 package search
 
 import (
@@ -32,6 +32,16 @@ const (
 	MaxWords = 16
 	// minTypo is the length in characters from which a word may have a typo.
 	minTypo = 5
+)
+
+// translated starts the stored words of the English text of a tool that has one, which are
+// the first in the index. Words consist of letters and digits.
+const translated = "+"
+
+// The languages of texts.
+const (
+	French  = "fr"
+	English = "en"
 )
 
 // ErrTooManyWords is returned for a query of more than MaxWords distinct words.
@@ -193,37 +203,47 @@ func (x *Index) Size() (size int64) {
 	return size + int64(len(x.Texts))*int64(unsafe.Sizeof(Text{}))
 }
 
-// Find returns the positions of the texts in a release that match: none if there are
-// no words.
-func (x *Index) Find(release int, words []string) ([]int, error) {
+// Find returns the positions of the texts in a release that match: none if there are no
+// words. Those in inLanguage match in a language, unless it is empty.
+func (x *Index) Find(release int, words []string, language string) (found []int, inLanguage map[int]bool, err error) {
 	words = distinct(slices.Clone(words))
 	if len(words) > MaxWords {
-		return nil, ErrTooManyWords
+		return nil, nil, ErrTooManyWords
 	}
-	found, _ := x.find(release, words)
-	return found, nil
+	found, groups, _ := x.find(release, words)
+	if language == "" || len(found) == 0 {
+		return found, nil, nil
+	}
+	end := x.in(English).to
+	for i, group := range groups {
+		groups[i] = slices.DeleteFunc(group, func(p prefix) bool { return p.from < end != (language == English) })
+	}
+	inLanguage = map[int]bool{}
+	for _, text := range x.run(release, groups) {
+		inLanguage[text] = true
+	}
+	return found, inLanguage, nil
 }
 
-// find returns the positions of the texts that match. If only words with a typo do,
-// similar are the words that each may stand for.
-func (x *Index) find(release int, words []string) (found []int, similar [][]prefix) {
-	groups := make([][]prefix, len(words))
+// find returns the positions of the texts that match, and the words that each word may
+// stand for; typos is set if these are similar ones.
+func (x *Index) find(release int, words []string) (found []int, groups [][]prefix, typos bool) {
+	groups = make([][]prefix, len(words))
 	for i, word := range words {
-		groups[i] = []prefix{x.starting(x.all(), word)}
+		groups[i] = []prefix{x.starting(x.in(English), translated+word), x.starting(x.in(French), word)}
 	}
 	if found := x.run(release, groups); len(found) > 0 {
-		return found, nil
+		return found, groups, false
 	}
-	long := false
 	for i, word := range words {
 		if mayHaveTypo(word) {
-			groups[i], long = x.similar(word), true
+			groups[i], typos = slices.Concat(x.similar(English, word), x.similar(French, word)), true
 		}
 	}
-	if !long {
-		return nil, nil
+	if !typos {
+		return nil, groups, false
 	}
-	return x.run(release, groups), groups
+	return x.run(release, groups), groups, true
 }
 
 // Correct returns the words of a query, some of them corrected, if only texts with a
@@ -232,8 +252,8 @@ func (x *Index) Correct(release int, words []string) (corrected []string) {
 	if len(words) > MaxWords {
 		return nil
 	}
-	found, groups := x.find(release, words)
-	if len(found) == 0 || groups == nil {
+	found, groups, typos := x.find(release, words)
+	if len(found) == 0 || !typos {
 		return nil
 	}
 	for i, group := range groups {
@@ -242,8 +262,9 @@ func (x *Index) Correct(release int, words []string) (corrected []string) {
 			return len(x.run(release, groups)) > 0
 		})
 		p := group[at] // one of them matches, because all of them together do
-		if groups[i] = []prefix{p}; p.text != words[i] && p.size() == 1 {
-			p.text = x.words[p.from] // the whole word
+		groups[i] = []prefix{p}
+		if p.text = strings.TrimPrefix(p.text, translated); p.text != words[i] && p.size() == 1 {
+			p.text = strings.TrimPrefix(x.words[p.from], translated) // the whole word
 		}
 		corrected = append(corrected, p.text)
 	}
@@ -258,7 +279,14 @@ type prefix struct {
 
 func (p prefix) size() int { return p.to - p.from }
 
-func (x *Index) all() prefix { return prefix{"", 0, len(x.words)} }
+// in returns all words of a language.
+func (x *Index) in(language string) prefix {
+	english := x.starting(prefix{"", 0, len(x.words)}, translated)
+	if language == English {
+		return english
+	}
+	return prefix{"", english.to, len(x.words)}
+}
 
 // starting returns the words within a prefix that start with a longer one.
 func (x *Index) starting(within prefix, text string) prefix {
@@ -268,18 +296,20 @@ func (x *Index) starting(within prefix, text string) prefix {
 	return prefix{text, within.from + from, within.from + to}
 }
 
-// similar returns the words that start with a string that differs from word by at
-// most one inserted, missing or wrong character, or two swapped adjacent ones.
-func (x *Index) similar(word string) []prefix {
+// similar returns the words of a language that start with a string that differs from word
+// by at most one inserted, missing or wrong character, or two swapped adjacent ones.
+func (x *Index) similar(language, word string) []prefix {
 	var found []prefix
+	all := x.in(language)
+	word = all.text + word
 	add := func(within prefix, parts ...string) {
 		if p := x.starting(within, strings.Join(parts, "")); p.size() > 0 {
 			found = append(found, p)
 		}
 	}
-	add(x.all(), word)
+	add(all, word)
 	// Words that start with word[:i] and differ at the next character.
-	for i, within := 0, x.all(); i < len(word) && within.size() > 0; {
+	for i, within := len(all.text), all; i < len(word) && within.size() > 0; {
 		before := word[:i]
 		_, width := utf8.DecodeRuneInString(word[i:])
 		here, rest := word[i:i+width], word[i+width:]
@@ -379,6 +409,7 @@ const (
 	RankPrefix        // the name starts with the query
 	RankName          // each word of the query starts a word of the name
 	RankOther
+	RankOtherLanguage // with a language, other matches in another one
 )
 
 // Key returns the key of a string for Rank.

@@ -1,6 +1,7 @@
 package search_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,7 +35,7 @@ func findIn(t *testing.T, s *store.Store, release int, query string) (found []st
 
 func findWith(t *testing.T, index *search.Index, release int, query string) (found []string) {
 	t.Helper()
-	positions, err := index.Find(release, text.Words(query))
+	positions, _, err := index.Find(release, text.Words(query), "")
 	check.OK(t, err, "%.80q", query)
 	for _, at := range positions {
 		found = append(found, index.Texts[at].Slug)
@@ -162,10 +163,10 @@ func TestTooManyWords(t *testing.T) {
 		for i := range search.MaxWords + 1 {
 			words = append(words, string(rune('a'+i)))
 		}
-		if found, err := index.Find(1, words); !errors.Is(err, search.ErrTooManyWords) {
+		if found, _, err := index.Find(1, words, ""); !errors.Is(err, search.ErrTooManyWords) {
 			t.Errorf("got %v and %v, want ErrTooManyWords", found, err)
 		}
-		if found, err := index.Find(1, words[1:]); err != nil || found != nil {
+		if found, _, err := index.Find(1, words[1:], "fr"); err != nil || found != nil {
 			t.Errorf("empty catalog: got %v and %v, want none", found, err)
 		}
 	})
@@ -244,5 +245,68 @@ func TestPrefixOfManyWords(t *testing.T) {
 		} {
 			check.Slices(t, find(t, s, query), strings.Fields(want), "%q", query)
 		}
+	})
+}
+
+// inLanguage returns the slugs of all tools that a query matches, those that match in a
+// language with a star.
+func inLanguage(t *testing.T, s *store.Store, query, language string) string {
+	t.Helper()
+	index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
+	check.OK(t, err)
+	release, err := s.CurrentRelease(t.Context())
+	check.OK(t, err)
+	positions, in, err := index.Find(release.ID, text.Words(query), language)
+	check.OK(t, err)
+	var found []string
+	for _, at := range positions {
+		slug := index.Texts[at].Slug
+		if in[at] {
+			slug += "*"
+		}
+		found = append(found, slug)
+	}
+	slices.Sort(found)
+	return strings.Join(found, " ")
+}
+
+func translatedCatalog() []byte {
+	voice := &record.Category{Slug: "voix", Label: "Voix"}
+	voice.Translations.En.Label = "Voice"
+	note := named("note", "Note", "Prendre des notes.", "Rédaction.")
+	note.Translations.En.Tagline = "Take notes while writing"
+	parle := named("parle", "Parle", "Une voix pour vos notes.", "Simple.")
+	parle.Category = "voix"
+	return feedtest.Of("2026-11-01", &record.Category{Slug: "code", Label: "Code"}, voice, note, parle, named("writing", "Writing Desk", "Écrire.", "Bureau."))
+}
+
+func TestTranslationsAreFound(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		feedtest.Publish(t, s, translatedCatalog())
+		verify := func() {
+			t.Helper()
+			for _, c := range []struct{ query, language, want string }{
+				{"writing", "", "note writing"}, {"writing", "en", "note* writing"}, {"writing", "fr", "note writing*"},
+				{"writting", "en", "note* writing"}, {"note prendre", "en", "note"}, {"note prendre", "fr", "note*"},
+				{"voice", "fr", "parle"}, {"voice parle", "en", "parle*"}, {"voice notes", "en", "parle"}, {"notes", "en", "note* parle"},
+				{"voicee", "fr", "parle"}, {"nothing", "en", ""},
+			} {
+				check.Equal(t, inLanguage(t, s, c.query, c.language), c.want, "%q in %q", c.query, c.language)
+			}
+		}
+		verify()
+		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
+		check.OK(t, err)
+		check.Slices(t, index.Correct(1, []string{"writting"}), []string{"writing"}, "want writing")
+		// An index without translations is rewritten after a migration, for all releases
+		// that have its texts.
+		feedtest.Publish(t, s, bytes.Replace(translatedCatalog(), []byte("2026-11-01"), []byte("2026-11-02"), 1))
+		exec(t, s, `UPDATE tool_search SET words = 'french'`)
+		exec(t, s, `INSERT INTO tool_search (id, slug, words, since_release, until_release) VALUES (-1, '', '', 0, 0)`)
+		for range 2 {
+			check.OK(t, search.Fill(t.Context(), s))
+		}
+		verify()
+		check.Slices(t, findIn(t, s, 1, "writing"), []string{"note", "writing"}, "as of release 1: want note and writing")
 	})
 }

@@ -56,7 +56,7 @@ func TestSimilarWords(t *testing.T) {
 		x.words = distinct(x.words)
 		word := randomWord(1 + random.IntN(7))
 		var got, want []string
-		for _, p := range x.similar(word) {
+		for _, p := range x.similar(French, word) {
 			got = append(got, x.words[p.from:p.to]...)
 		}
 		for _, other := range x.words {

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -10,14 +11,17 @@ import (
 	"entgo.io/ent/dialect"
 
 	"palmares/ent"
+	"palmares/ent/schema"
 	"palmares/ent/tool"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
 )
 
-// Fill stores the words of all tools if none are stored, as after a migration.
+// Fill stores the words of all tools if none are stored, or if a migration left a row that
+// asks for it because the words of all tools have changed.
 func Fill(ctx context.Context, s *store.Store) error {
-	if empty, err := isEmpty(ctx, s.Read); err != nil || !empty {
+	empty, outdated, err := check(ctx, s.Read)
+	if err != nil || !empty && !outdated {
 		return err
 	}
 	return s.Exclusive(ctx, func(tx *ent.Tx) error {
@@ -25,15 +29,33 @@ func Fill(ctx context.Context, s *store.Store) error {
 		if err != nil || release == nil {
 			return err
 		}
-		return Update(ctx, tx, s.Dialect(), release.ID, nil)
+		if empty {
+			return Update(ctx, tx, s.Dialect(), release.ID, nil)
+		}
+		slugs, err := activeTools(ctx, tx)
+		if err != nil {
+			return err
+		}
+		u := &update{tx: tx, sql: statements[s.Dialect()], inPlace: true}
+		if err := u.store(ctx, slugs); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "DELETE FROM tool_search WHERE id = -1")
+		return err
 	})
 }
 
-// isEmpty reports whether there are tools and none of them is indexed.
-func isEmpty(ctx context.Context, db store.Querier) (empty bool, err error) {
-	err = store.ScanRows(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&empty) },
-		"SELECT EXISTS (SELECT 1 FROM tools WHERE retired_at IS NULL) AND NOT EXISTS (SELECT 1 FROM tool_search)")
-	return empty, err
+func activeTools(ctx context.Context, tx *ent.Tx) ([]string, error) {
+	return tx.Tool.Query().Where(tool.RetiredAtIsNil()).Order(tool.ByID()).IDs(ctx)
+}
+
+// check reports whether there are tools and none of them is indexed, and whether the index
+// is outdated.
+func check(ctx context.Context, db store.Querier) (empty, outdated bool, err error) {
+	err = store.ScanRows(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&empty, &outdated) },
+		"SELECT EXISTS (SELECT 1 FROM tools WHERE retired_at IS NULL) AND NOT EXISTS (SELECT 1 FROM tool_search WHERE id > 0), "+
+			"EXISTS (SELECT 1 FROM tool_search WHERE id = -1)")
+	return empty, outdated, err
 }
 
 // batchSize is the number of tools whose texts are in memory at a time.
@@ -43,12 +65,12 @@ const batchSize = 1000
 // removed. Those of earlier releases stay. If nothing is stored yet, the words of all
 // tools are.
 func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, slugs []string) error {
-	empty, err := isEmpty(ctx, tx)
+	empty, _, err := check(ctx, tx)
 	if err != nil {
 		return err
 	}
 	if empty {
-		if slugs, err = tx.Tool.Query().Where(tool.RetiredAtIsNil()).Order(tool.ByID()).IDs(ctx); err != nil {
+		if slugs, err = activeTools(ctx, tx); err != nil {
 			return err
 		}
 	}
@@ -57,6 +79,11 @@ func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, sl
 	if err != nil {
 		return err
 	}
+	return u.store(ctx, slugs)
+}
+
+// store stores the words of tools.
+func (u *update) store(ctx context.Context, slugs []string) error {
 	for batch := range slices.Chunk(slugs, batchSize) {
 		if err := u.storeWords(ctx, batch); err != nil {
 			return err
@@ -81,15 +108,16 @@ type update struct {
 	sql     updateStatements
 	release int
 	lastID  int
+	inPlace bool // changed words belong to the same releases as those before
 }
 
 // updateStatements are the statements of one database. They take a JSON array, because
 // the SQLite driver is slow with many parameters. save and end also take the release.
-type updateStatements struct{ texts, save, end string }
+type updateStatements struct{ texts, save, end, rewrite string }
 
 // texts selects the searchable text of each tool, which is null unless the tool is
 // active, and its row in the index.
-const texts = `SELECT list.slug, t.name || ' ' || coalesce(t.domain, '') || ' ' || c.label || ' ' || coalesce(t.tagline, '') || ' ' ||
+const texts = `SELECT list.slug, t.name || ' ' || coalesce(t.domain, ''), t.translations, c.translations, t.name || ' ' || coalesce(t.domain, '') || ' ' || c.label || ' ' || coalesce(t.tagline, '') || ' ' ||
 		coalesce((SELECT string_agg(s.text, ' ') FROM sections s WHERE s.tool_slug = t.slug), ''), i.id, `
 
 const joins = ` LEFT JOIN tools t ON t.slug = list.slug AND t.retired_at IS NULL
@@ -102,25 +130,36 @@ var statements = map[string]updateStatements{
 		save: `INSERT INTO tool_search (id, slug, words, since_release)
 			SELECT (item->>0)::integer, item->>1, array_to_tsvector(string_to_array(item->>2, ' ')), $2 FROM json_array_elements($1::json) AS list (item)`,
 		end: `UPDATE tool_search SET until_release = $2 WHERE id IN (SELECT value::integer FROM json_array_elements_text($1::json))`,
+		rewrite: `UPDATE tool_search SET words = array_to_tsvector(string_to_array(item->>1, ' '))
+			FROM json_array_elements($1::json) AS list (item) WHERE id = (item->>0)::integer`,
 	},
 	dialect.SQLite: {
-		texts: texts + `i.words FROM (SELECT value AS slug FROM json_each($1)) list` + joins,
-		save:  `INSERT INTO tool_search (id, slug, words, since_release) SELECT value->>0, value->>1, value->>2, $2 FROM json_each($1)`,
-		end:   `UPDATE tool_search SET until_release = $2 WHERE id IN (SELECT value FROM json_each($1))`,
+		texts:   texts + `i.words FROM (SELECT value AS slug FROM json_each($1)) list` + joins,
+		save:    `INSERT INTO tool_search (id, slug, words, since_release) SELECT value->>0, value->>1, value->>2, $2 FROM json_each($1)`,
+		end:     `UPDATE tool_search SET until_release = $2 WHERE id IN (SELECT value FROM json_each($1))`,
+		rewrite: `UPDATE tool_search SET words = value->>1 FROM json_each($1) WHERE tool_search.id = value->>0`,
 	},
 }
 
 func (u *update) storeWords(ctx context.Context, slugs []string) error {
-	var saved, ended []any
+	var saved, ended, rewritten []any
 	err := store.ScanRows(ctx, u.tx, func(rows *sql.Rows) error {
 		var slug string
-		var content, indexed sql.NullString
+		var names, ofTool, ofCategory, content, indexed sql.NullString
 		var id sql.NullInt64
-		if err := rows.Scan(&slug, &content, &id, &indexed); err != nil {
+		if err := rows.Scan(&slug, &names, &ofTool, &ofCategory, &content, &id, &indexed); err != nil {
 			return err
 		}
-		after := distinct(text.Words(content.String))
+		english, err := englishWords(names.String, ofTool.String, ofCategory.String)
+		if err != nil {
+			return err
+		}
+		after := distinct(append(text.Words(content.String), english...))
 		if content.Valid && id.Valid && slices.Equal(distinct(strings.Fields(indexed.String)), after) {
+			return nil
+		}
+		if u.inPlace && id.Valid {
+			rewritten = append(rewritten, []any{id.Int64, strings.Join(after, " ")})
 			return nil
 		}
 		if id.Valid {
@@ -135,18 +174,42 @@ func (u *update) storeWords(ctx context.Context, slugs []string) error {
 	if err != nil {
 		return err
 	}
-	if err := u.exec(ctx, u.sql.end, ended); err != nil {
+	if err := u.exec(ctx, u.sql.rewrite, rewritten); err != nil {
 		return err
 	}
-	return u.exec(ctx, u.sql.save, saved)
+	if err := u.exec(ctx, u.sql.end, ended, u.release); err != nil {
+		return err
+	}
+	return u.exec(ctx, u.sql.save, saved, u.release)
 }
 
-func (u *update) exec(ctx context.Context, statement string, rows []any) error {
+func (u *update) exec(ctx context.Context, statement string, rows []any, release ...any) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := u.tx.ExecContext(ctx, statement, toJSON(rows), u.release)
+	_, err := u.tx.ExecContext(ctx, statement, append([]any{toJSON(rows)}, release...)...)
 	return err
+}
+
+// englishWords returns the words of the English text of a tool as they are stored: its
+// names and the translations of its tagline and of the label of its category. It returns
+// none without translations.
+func englishWords(names, ofTool, ofCategory string) (words []string, err error) {
+	var t schema.ToolTranslations
+	var c schema.CategoryTranslations
+	if ofTool != "" {
+		err = json.Unmarshal([]byte(ofTool), &t)
+	}
+	if ofCategory != "" {
+		err = cmp.Or(err, json.Unmarshal([]byte(ofCategory), &c))
+	}
+	if t.En.Tagline == "" && c.En.Label == "" {
+		return nil, err
+	}
+	for _, word := range text.Words(names + " " + t.En.Tagline + " " + c.En.Label) {
+		words = append(words, translated+word)
+	}
+	return words, err
 }
 
 func toJSON(v any) string {

@@ -31,7 +31,7 @@ type Param struct {
 	Required bool           // the operation cannot be executed without it; Read does not check this
 	Pattern  *regexp.Regexp // of a string; nil for any
 	Form     string         // describes the pattern in error messages
-	List     bool           // accepts several of Values, repeated or separated by commas
+	List     bool           // accepts several of Values, or at most Max texts, repeated or separated by commas
 	Repeats  bool           // accepts several values, each in its own parameter
 	Relative bool           // accepts relative dates
 	// NoDefaultWith is another parameter; where it is given, this one has no default.
@@ -144,9 +144,25 @@ func Unknown(rawQuery string, params []Param, limit int) (names []string) {
 }
 
 // add adds comma-separated values to a list, which contains each value once, in the
-// order of Values.
+// order of Values or, without them, of the alphabet.
 func (p Param) add(list any, text string) (any, error) {
 	known, _ := list.([]string)
+	if p.Values == nil {
+		one := p
+		one.Max = 0
+		for item := range strings.SplitSeq(text, ",") {
+			value, err := one.Parse(item)
+			if err != nil {
+				return nil, err
+			}
+			known = append(known, value.(string))
+		}
+		slices.Sort(known)
+		if known = slices.Compact(known); len(known) > p.Max {
+			return nil, problem.New(problem.BadInput, "%s must have at most %d values (got %d).", p.Name, p.Max, len(known))
+		}
+		return known, nil
+	}
 	for value := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(p.Values, value) {
 			return nil, p.invalid(lang.NewPhrase("one or more of %s", strings.Join(p.Values, ", ")), value)
@@ -158,6 +174,31 @@ func (p Param) add(list any, text string) (any, error) {
 
 // IsText reports whether a database can store a string as text.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// IsDay reports whether a text is an existing day in the form YYYY-MM-DD; there is no year 0.
+func IsDay(text string) bool {
+	day, err := time.Parse(time.DateOnly, text)
+	return err == nil && day.Year() != 0
+}
+
+// CheckText rejects strings that are too long or that a database cannot compare.
+func CheckText(name, value string, maxLength int) error {
+	switch {
+	case !utf8.ValidString(value):
+		return problem.New(problem.BadInput, "%s must be valid UTF-8.", name)
+	case strings.ContainsRune(value, 0):
+		return problem.New(problem.BadInput, "%s must not contain NUL characters.", name)
+	case utf8.RuneCountInString(value) > maxLength:
+		return problem.New(problem.BadInput, string(tooLong), name, maxLength)
+	}
+	return nil
+}
+
+const tooLong lang.Message = "%s must have at most %d characters." // shown on pages too
+
+// CheckSlug rejects strings that cannot be slugs. The limit is above where Parse cuts a
+// text, so that REST finds nothing by a longer slug instead of rejecting it.
+func CheckSlug(name, slug string) error { return CheckText(name, slug, 500) }
 
 // MaxText is longer than any stored name, in characters.
 const MaxText = 200
@@ -195,7 +236,7 @@ func (p Param) Parse(value string) (any, error) {
 			return nil, p.invalid(lang.NewPhrase("a valid date in the form YYYY-MM-DD, or one such as -30d, -6m, latest or previous"), value)
 		}
 	case p.Kind == "Date":
-		if day, err := time.Parse(time.DateOnly, value); err != nil || day.Year() == 0 {
+		if !IsDay(value) {
 			return nil, p.invalid(lang.NewPhrase("a valid date in the form YYYY-MM-DD"), value)
 		}
 	case value == "":
@@ -203,7 +244,7 @@ func (p Param) Parse(value string) (any, error) {
 	case p.Pattern != nil && !p.Pattern.MatchString(value):
 		return nil, p.invalid(lang.NewPhrase(lang.Message(p.Form)), value)
 	case p.Max > 0 && utf8.RuneCountInString(value) > p.Max:
-		return nil, problem.New(problem.BadInput, "%s must have at most %d characters.", p.Name, p.Max)
+		return nil, problem.New(problem.BadInput, string(tooLong), p.Name, p.Max)
 	case p.Max > 0 && p.Max < math.MaxInt32: // it has its own limit
 		return value, nil
 	}

@@ -69,7 +69,7 @@ var recipes = []recipe{
 			{"internal/catalog/release/tool.go", `type Tool struct {`, `	HasAvis bool // there is a page with its review`, nil},
 			{"internal/catalog/release/tool.go", `t := &Tool{`, `		HasAvis: row.AvisURL != nil,`, nil},
 			{"graph/schema/tool.graphql", `  hasEmbeddings: Boolean`, "  \"Tools with or without a page with their review.\"\n  hasAvis: Boolean", []string{"make generate"}},
-			{"graph/filter.go", `release.Where(func(t *release.Tool) bool { return t.InEmbeddings`,
+			{"graph/model/filter.go", `release.Where(func(t *release.Tool) bool { return t.InEmbeddings`,
 				"	}\n	if f.HasAvis != nil {\n		all = append(all, release.Where(func(t *release.Tool) bool { return t.HasAvis == *f.HasAvis }))", nil},
 			change("rest/routes.go", `	obsolescenceMax = Parameter`,
 				"	hasAvis = Parameter{Param: params.Param{Name: \"has_avis\"}, Description: \"Tools with or without a page with their review.\"}\n	obsolescenceMax = Parameter"),

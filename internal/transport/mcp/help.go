@@ -29,7 +29,7 @@ func explainEmpty(r *release.Release, given map[string]any) string {
 		return noMatch("tool", given)
 	}
 	matching := func(words string) (n int) {
-		found, err := r.Search(words)
+		found, err := r.Search(words, "")
 		if err != nil {
 			return 0
 		}

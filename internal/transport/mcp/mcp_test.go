@@ -128,7 +128,7 @@ func (c *catalog) tool(t testing.TB, name, arguments string, headers ...string) 
 var examples = map[string][]string{
 	"search":          {`{"query":"plume"}`, `{"query":"nothing-like-it"}`},
 	"fetch":           {`{"id":"tool:plume"}`, `{"id":"comparatif:plume-vs-ecritoire-cie"}`, `{"id":"cimetiere:vigie-3"}`},
-	"search_tools":    {`{}`, `{"search":"ecrit","category":["redaction","code"],"pricing":["payant"],"icp":"mixte","score_min":5,"monthly_price_max":"50","billing_period":"month","sort":"price_asc","limit":2,"page":1}`},
+	"search_tools":    {`{}`, `{"search":"ecrit","category":["redaction","code"],"pricing":["payant"],"icp":"mixte","score_min":5,"price_max":"50","billing_period":"month","sort":"price_asc","limit":2,"page":1}`},
 	"get_tool":        {`{"slug":"plume"}`, `{"slug":"vigie-3"}`},
 	"compare_tools":   {`{"a":"plume","b":"ecritoire-cie"}`, `{"a":"ecritoire-cie","b":"plume"}`, `{"a":"plume","b":"enclume-8"}`, `{"a":"plume","b":"enclume-8","c":"ecritoire-cie"}`},
 	"list_categories": {`{}`, `{"as_of":"2026-05-31"}`},

@@ -136,7 +136,7 @@ var questions = []question{
 		{`search_tools {"category":"image","pricing":"gratuit"}`, "data.slug", "fusain-libre"},
 	}},
 	{"Quels outils de code ont au moins 7 et coûtent au plus 20 € par mois ?", []step{
-		{`search_tools {"category":"code","score_min":7,"monthly_price_max":20}`, "data.slug", "atelier-nova, rabot-et-fils"},
+		{`search_tools {"category":"code","score_min":7,"price_max":20}`, "data.slug", "atelier-nova, rabot-et-fils"},
 	}},
 	{"Find a transcription tool that is billed by the hour.", []step{
 		{`search_tools {"search":"transcription","billing_period":"hour"}`, "data.slug", "greffier-8"},
@@ -191,6 +191,13 @@ var questions = []question{
 	}},
 	{"Which monthly prices rose most since March 2026?", []step{
 		{`graphql_query {"query":"{movers(metric: price, from: \"2026-03-03\", direction: up, first: 3) {slug change}}"}`, "movers.slug movers.change", "tamis-et-pepites, enclume-8, mirage-huile, 30, 10, 10"},
+	}},
+	{"Which prices changed in summer 2026?", []step{
+		{`price_changes {"since":"2026-06-01","until":"2026-09-01"}`, "data.slug", "pigment-braise, bosco-et-matelots, ecritoire-cie"},
+		{`whats_new {"since":"2026-06-01","until":"2026-09-01","types":["price_changed"]}`, "data.slug", "pigment-braise, bosco-et-matelots, ecritoire-cie"},
+	}},
+	{"How many tools cost at most €10 a month?", []step{
+		{`search_tools {"price_max":10,"limit":1}`, "meta.total", "15"},
 	}},
 	{"Le prix de Plmue a-t-il baissé ?", []step{
 		{`price_changes {"slug":"plmue"}`, "", "Did you mean plume?"},

@@ -62,7 +62,7 @@ func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route,
 
 // graphParams are the parameters by the names of the arguments in errors of the
 // executor.
-var graphParams = map[string]string{"scoreMin": "score_min", "monthlyPriceMax": "price_max", "search": "q"}
+var graphParams = map[string]string{"scoreMin": "score_min", "monthlyCostMax": "price_max", "search": "q"}
 
 // invalidParam returns the field of the form that an error is about, or "".
 func (rt *route) invalidParam(typed url.Values, p *problem.Problem) string {

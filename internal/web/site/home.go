@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"palmares/graph"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
 )
@@ -53,7 +54,7 @@ func (v *homeView) prepare(r *request) error {
 	v.REST = showJSON(r.lang, v.Example)
 	v.Response = showJSON(r.lang, slices.Concat([]byte(`{"data":{"tools":`), v.ExampleItems, []byte(`}}`)))
 	if asOf := r.asOfQuery().Encode(); asOf != "" {
-		v.asOf.query, v.asOf.directive = "&"+asOf, r.asOf.Directive()
+		v.asOf.query, v.asOf.directive = "&"+asOf, graph.AsOfDirective(r.asOf)
 	}
 	return nil
 }

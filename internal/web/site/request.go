@@ -280,7 +280,7 @@ func (r *request) explorerURL() string {
 // is viewed.
 func (r *request) queryText() string {
 	// The text starts with the operation, whose variables contain no braces.
-	return strings.Replace(r.operation.Text, " {", r.asOf.Directive()+" {", 1)
+	return strings.Replace(r.operation.Text, " {", graph.AsOfDirective(r.asOf)+" {", 1)
 }
 
 func explorerURL(param, value string) string {

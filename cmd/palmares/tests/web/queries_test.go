@@ -41,7 +41,7 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	base, handle := "http://"+s.Address, "kay-"+string(l)
 	pages := base + l.Path("")
 	p := chrome.Open(t, browser.Look{}, pages+"/")
-	const query = "query ByCategory($most: Float) {\n  tools(limit: 5, filter: {monthlyPriceMax: $most}) {\n    items { name category { label } score }\n  }\n}\n"
+	const query = "query ByCategory($most: Float) {\n  tools(limit: 5, filter: {monthlyCostMax: $most}) {\n    items { name category { label } score }\n  }\n}\n"
 	p.Go(pages + "/explorer?query=" + url.QueryEscape(query))
 	p.WaitForText("#cost", map[lang.Language]string{lang.English: "Cost: ", lang.French: "Coût"}[l])
 	p.Click("#plain .row button")

@@ -85,7 +85,7 @@ func (v *visitor) findBestCodingTool() {
 			}
 		}
 	}
-	v.graphql(`{tools(filter: {categories: ["code"], monthlyPriceMax: 20}, limit: 1) {items {name monthlyPrice}}}`, &best)
+	v.graphql(`{tools(filter: {categories: ["code"], monthlyCostMax: 20}, limit: 1) {items {name monthlyPrice}}}`, &best)
 	items := best.Data.Tools.Items
 	if got := v.Text("tbody tr"); len(items) != 1 || items[0].MonthlyPrice > 20 || !strings.Contains(got, lang.Typeset(items[0].Name)) {
 		v.Errorf("got %s first, want %v", got, items)
