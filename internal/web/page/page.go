@@ -6,8 +6,8 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"html/template"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"path"
 	"slices"
@@ -26,6 +26,7 @@ var files embed.FS
 type Service struct {
 	PublicURL, ServiceName, Credit string
 	Contact                        string // email address of the operator, or ""
+	Log                            *slog.Logger
 }
 
 // Content returns the layout of a page. Path has no language prefix.
@@ -140,21 +141,6 @@ func (c Content) CatalogPath(path string) string {
 // Section reports whether the page is at path or below it.
 func (c Content) Section(path string) bool {
 	return c.Path == path || strings.HasPrefix(c.Path, path+"/")
-}
-
-// ErrorPage is the data of the "error" template.
-type ErrorPage struct {
-	Title, Text string
-	Suggestions []Suggestion
-	Retry       string     // path of the "Try again" button, or ""
-	More        Suggestion // another button; none if its path is ""
-	RequestID   string     // shown for server errors
-}
-
-// Suggestion is a page that the visitor may have meant.
-type Suggestion struct {
-	Path, Name string
-	Lang       template.HTMLAttr // language of Name if it is not English
 }
 
 // HTML is the Content-Type of pages.

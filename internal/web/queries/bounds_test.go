@@ -181,11 +181,25 @@ func TestPagesAreRenderedOnBudget(t *testing.T) {
 		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
 		r.Header.Set("Accept", "text/html")
 		ctx, end := context.WithCancel(r.Context())
-		pages := &Pages{Queries: saved, Visitors: ending{end}, Log: log}
+		pages := &Pages{Queries: saved, Visitors: ending{end}}
 		pages.ServeHTTP(w, r.WithContext(ctx))
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || ctx.Err() == nil {
 			t.Errorf("%s: got %d %.200s, released %v, want a complete page and the budget released", path, w.Code, w.Body, ctx.Err() != nil)
 		}
+	}
+}
+
+// While the database fails, the gallery says so, and visitors can try again.
+func TestGalleryWhileDatabaseFails(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	queries, err := saved.New(saved.Config{Store: s, Executor: graphtest.New(graph.Config{Catalog: s})})
+	testkit.Check(t, err)
+	_, err = s.Write.ExecContext(t.Context(), "ALTER TABLE saved_queries RENAME TO hidden")
+	testkit.Check(t, err)
+	pages, w := &Pages{Service: page.Service{Log: slog.New(slog.DiscardHandler)}, Queries: queries, Visitors: ending{func() {}}}, httptest.NewRecorder()
+	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/q?search=a", nil))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `<a class="button" href="/en/q?search=a">Try again</a>`) {
+		t.Errorf("got %d %v %s, want 503 and a link to try again", w.Code, w.Header(), w.Body)
 	}
 }
 

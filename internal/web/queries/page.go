@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"html"
 	"html/template"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
@@ -42,7 +41,6 @@ type Pages struct {
 	page.Service
 	Queries  *saved.Queries
 	Visitors visitor.Budget
-	Log      *slog.Logger
 }
 
 // queryPage is the data of the page of a query, and of its form for other sites.
@@ -380,23 +378,15 @@ func galleryURL(search string, number int) string {
 	return GalleryPath + "?" + query.Encode()
 }
 
-var errorTitles = map[problem.Code]lang.Message{
-	problem.TooMany: "Too many requests", problem.NotFound: "Query not found", problem.Gone: "This query is no longer valid", problem.BadInput: "Invalid request",
-}
-
 // fail writes an error page.
 func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
-	l, reason := languageOf(r), problem.Of(err)
-	data := page.ErrorPage{
-		Title: l.Text(cmp.Or(errorTitles[reason.Code], "Something went wrong")), Text: reason.In(l),
-		More: page.Suggestion{Path: GalleryPath, Name: l.Text("View public queries")},
+	l := languageOf(r)
+	data := page.ErrorPage{More: page.Suggestion{Path: GalleryPath, Name: l.Text("View public queries")}}
+	switch problem.Of(err).Code {
+	case problem.NotFound:
+		data.Title = l.Text("Query not found")
+	case problem.Gone:
+		data.Title = l.Text("This query is no longer valid")
 	}
-	if reason.Code == problem.TooMany {
-		w.Header().Set("Retry-After", visitor.RetryAfter(err))
-	}
-	if reason.Code.Status() >= http.StatusInternalServerError && r.Context().Err() == nil {
-		data.RequestID = problem.RequestID(r.Context())
-		p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", data.RequestID)
-	}
-	templates.WriteError(w, r, p.Log, reason, p.Content(l, r.URL.Path, page.Head{}, data))
+	p.Fail(w, r, err, p.Content(l, r.URL.Path, page.Head{}, nil), data)
 }

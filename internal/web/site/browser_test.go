@@ -36,8 +36,8 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	site, err := New(Config{
-		Service:  page.Service{PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)"},
-		Executor: graphtest.New(graph.Config{Catalog: s, Log: log}), Cache: cache.New(1<<20, nil, log), Log: log,
+		Service:  page.Service{PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)", Log: log},
+		Executor: graphtest.New(graph.Config{Catalog: s, Log: log}), Cache: cache.New(1<<20, nil, log),
 		Visitors: visitor.NewLimiter(nil),
 	})
 	if err != nil {
@@ -46,7 +46,7 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 	mux := http.NewServeMux()
 	mux.Handle("/", site)
 	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets))
-	mux.Handle(status.Path, status.NewPage(status.Config{Service: page.Service{ServiceName: "palmares"}, Store: s, Log: log, Healthy: func() bool { return true }}))
+	mux.Handle(status.Path, status.NewPage(status.Config{Service: page.Service{ServiceName: "palmares", Log: log}, Store: s, Healthy: func() bool { return true }}))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return site, server.URL

@@ -22,7 +22,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	site, err := New(Config{
-		Executor: graphtest.New(graph.Config{Catalog: testkit.Open(f, testkit.SQLite(f)), Log: log}), Cache: cache.New(1<<20, nil, log), Log: log,
+		Executor: graphtest.New(graph.Config{Catalog: testkit.Open(f, testkit.SQLite(f)), Log: log}), Cache: cache.New(1<<20, nil, log),
 	})
 	testkit.Check(f, err)
 	f.Fuzz(func(t *testing.T, query, slug string) {

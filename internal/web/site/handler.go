@@ -5,14 +5,12 @@ package site
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
@@ -36,7 +34,6 @@ type Config struct {
 	page.Service
 	Executor     *graph.Executor
 	Cache        *cache.Cache
-	Log          *slog.Logger
 	Visitors     *visitor.Limiter
 	Suggested    []string // paths of other packages' pages, for suggestions
 	SitemapPages []string // paths of other packages' pages, for the sitemap
@@ -320,14 +317,6 @@ type releaseNotFound struct{ *problem.Problem }
 
 func (e releaseNotFound) Unwrap() error { return e.Problem }
 
-var errorTitles = map[problem.Code]lang.Message{
-	problem.NotFound:    "Page not found",
-	problem.BadInput:    "Invalid request",
-	problem.TooMany:     "Too many requests",
-	problem.Unavailable: "The catalog is unavailable",
-	problem.Timeout:     "The catalog is unavailable",
-}
-
 // fail responds with an error page. If route is nil, the path does not exist, and
 // clients that do not accept HTML get JSON.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err error) {
@@ -337,16 +326,13 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		page.Redirect(w, r, string(to), http.StatusFound) // temporary: retired tools may come back
 		return
 	}
-	if r.Context().Err() != nil {
-		return // the client has disconnected
-	}
 	p := problem.Of(err)
 	if route == nil && negotiate.Named(r.Header["Accept"], "text/html") == 0 {
 		problem.Write(w, p)
 		return
 	}
-	l, status := lang.Of(r.Context()), p.Code.Status()
-	data := page.ErrorPage{Title: l.Text(cmp.Or(errorTitles[p.Code], "Something went wrong")), Text: p.In(l)}
+	l := lang.Of(r.Context())
+	var data page.ErrorPage
 	switch {
 	case errors.As(err, new(releaseNotFound)):
 		data.Title = l.Text("Release not found")
@@ -354,25 +340,12 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 	case p.Code == problem.NotFound:
 		data.Suggestions = s.suggest(s.Visitors.Identify(r), r, route)
 		if last := s.lastPage(s.Visitors.Identify(r), r, route); last.Path != "" {
-			data.Text += " " + l.Text("It has been removed from the catalog.")
+			data.Text = p.In(l) + " " + l.Text("It has been removed from the catalog.")
 			data.More = last
 		}
-	case p.Code == problem.TooMany:
-		w.Header().Set("Retry-After", visitor.RetryAfter(err))
-	case status == http.StatusServiceUnavailable:
+	case p.Code.Status() == http.StatusServiceUnavailable:
+		data.Title = l.Text("The catalog is unavailable")
 		data.Text = l.Text("The catalog is temporarily unavailable. Recently viewed pages still work; try this one again in a minute.")
-		w.Header().Set("Retry-After", "60")
 	}
-	if status >= http.StatusInternalServerError {
-		data.RequestID = problem.RequestID(r.Context())
-		s.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", cmp.Or(p.Cause, err), "request_id", data.RequestID)
-	}
-	if page.WantsMarkdown(r) {
-		w.Header().Set("Content-Type", page.MarkdownType)
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(status)
-		fmt.Fprintf(w, "# %s\n\n%s\n", data.Title, data.Text)
-		return
-	}
-	templates.WriteError(w, r, s.Log, p, s.Content(l, r.URL.Path, page.Head{}, data))
+	s.Fail(w, r, err, s.Content(l, r.URL.Path, page.Head{}, nil), data)
 }
