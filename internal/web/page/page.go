@@ -50,6 +50,7 @@ type Content struct {
 	FormError       string // error in the submitted form
 	Markdown        string // path of the Markdown version, or ""
 	AsMarkdown      bool   // send the Markdown version
+	Image           string // path of an image about the page, or "" for that of the service
 	Feeds           []Feed // Atom feeds about what the page shows
 	NoIndex         bool   // search engines leave the page out
 	AsOf            *AsOf  // the release that the page shows if it was selected, or nil

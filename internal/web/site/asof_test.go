@@ -109,7 +109,7 @@ func TestAsOfValues(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"9", "2026-03-02"} {
-		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "Available releases: 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026).", `<a class="button" href="/releases">View all releases</a>`)
+		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "Available releases: 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026).", `<a class="button" href="/changes">View all editions</a>`)
 	}
 	get(t, handler, "/tools/plmue?as_of=5", 404, "There was no tool “plmue” in this release.")
 	get(t, handler, "/tools/plmue?as_of=2026-08-01", 404, "There was no tool “plmue” in this release.")
@@ -119,7 +119,7 @@ func TestAsOfValues(t *testing.T) {
 
 	empty := newSite(t, testkit.Open(t, testkit.SQLite(t)))
 	get(t, empty, "/tools?as_of=1", 404, "No release has been published yet.")
-	get(t, empty, "/releases", 200, "Nothing has been published yet.")
+	get(t, empty, "/changes", 200, "Nothing has been published yet.")
 }
 
 func TestPagingAsOf(t *testing.T) {
@@ -205,10 +205,10 @@ func TestAPILinksAsOf(t *testing.T) {
 	handler := newSite(t, s)
 	for target, directive := range map[string]string{
 		"/?as_of=5": "@asOf(release: 5)", "/tools?as_of=2026-08-01&category=code": `@asOf(date: "2026-08-01")`, "/tools/plume?as_of=5": "@asOf(release: 5)",
-		"/comparatifs/plume-vs-ecritoire-cie?as_of=5": "@asOf(release: 5)", "/categories?as_of=5": "@asOf(release: 5)", "/comparatifs?as_of=5": "@asOf(release: 5)", "/cimetiere/buvard?as_of=5": "@asOf(release: 5)", "/releases": "",
+		"/comparatifs/plume-vs-ecritoire-cie?as_of=5": "@asOf(release: 5)", "/categories?as_of=5": "@asOf(release: 5)", "/comparatifs?as_of=5": "@asOf(release: 5)", "/cimetiere/buvard?as_of=5": "@asOf(release: 5)", "/editions/8": "",
 	} {
 		body := get(t, handler, target, 200)
-		if hasREST := !strings.HasPrefix(target, "/?") && !strings.HasPrefix(target, "/cimetiere/") && target != "/releases"; strings.Contains(body, ">JSON</a>") != hasREST {
+		if hasREST := !strings.HasPrefix(target, "/?") && !strings.HasPrefix(target, "/cimetiere/") && target != "/editions/8"; strings.Contains(body, ">JSON</a>") != hasREST {
 			t.Errorf("%s: got a link to REST: %t, want %t", target, !hasREST, hasREST)
 		}
 		if strings.Contains(body, `href="/explorer?path=`) {
@@ -302,31 +302,31 @@ func TestLongVersionHistory(t *testing.T) {
 	}
 
 	// The list of releases is paginated.
-	first := get(t, handler, "/en/releases", 200, "60 releases", `<th scope="row">60 <`, `<th scope="row">11</th>`)
-	if strings.Contains(first, `<th scope="row">10</th>`) || strings.Contains(first, ">Newest</a>") {
-		t.Error("got more than a page of releases, want 50")
+	first := get(t, handler, "/en/changes", 200, "60 editions", `<th scope="row"><a href="/en/editions/60">`, `<th scope="row"><a href="/en/editions/49">`)
+	if strings.Contains(first, `<th scope="row"><a href="/en/editions/48">`) || strings.Contains(first, ">Newest</a>") {
+		t.Error("got more than a page of editions, want 12")
 	}
 	_, rest, _ := strings.Cut(first, `rel="next" href="`)
 	older, _, _ := strings.Cut(rest, `"`)
-	get(t, handler, escape.UnescapeString(older), 200, `<th scope="row">10</th>`, `<th scope="row">1</th>`, `<a class="button quiet" href="/en/releases">Newest</a>`)
-	get(t, handler, "/en/releases?after=x", 400, "after must be a cursor")
+	get(t, handler, escape.UnescapeString(older), 200, `<th scope="row"><a href="/en/editions/48">`, `<th scope="row"><a href="/en/editions/37">`, `<a class="button quiet" href="/en/changes">Newest</a>`)
+	get(t, handler, "/en/changes?before=x", 400, "after must be a cursor")
 }
 
 func TestReleases(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
-		body := get(t, newLocalized(t, s), "/en/releases", 200, "8 releases", `<time datetime="2026-07-07">7 July 2026</time>`, `<td class="number wide-only">43</td>`,
-			`<a href="/en/tools?as_of=1" rel="nofollow">View<span class="visually-hidden"> release 1</span></a>`, `8 <span class="mark">current</span>`, `max="2026-11-10"`)
+		body := get(t, newLocalized(t, s), "/en/changes", 200, "8 editions", `<time datetime="2026-07-07">7 July 2026</time>`, `<td class="number wide-only">43</td>`,
+			`<a href="/en/tools?as_of=1" rel="nofollow">View catalog<span class="visually-hidden"> as of edition 1</span></a>`, `max="2026-11-10"`)
 		if strings.Contains(body, "as_of=8") || strings.Contains(body, "not retained") {
 			t.Error("got a link to release 8 or a pruned release, want links to seven earlier releases")
 		}
-		get(t, newSite(t, s), "/", 200, `<a href="/releases">release 8</a>`, `<li><a href="/releases">Releases</a></li>`)
+		get(t, newSite(t, s), "/", 200, `<a href="/editions/8">edition 8</a>`, `<li><a href="/changes">Editions</a></li>`)
 
 		if _, err := publish.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)
 		}
 		handler := newLocalized(t, s)
-		body = get(t, handler, "/en/releases", 200, `<a href="/en/tools?as_of=4"`, "not retained", `<th scope="row">1</th>`)
+		body = get(t, handler, "/en/changes", 200, `<a href="/en/tools?as_of=4"`, "not retained", `<th scope="row"><a href="/en/editions/1">`)
 		if strings.Contains(body, "as_of=3") {
 			t.Error("got a link to a pruned release, want none")
 		}

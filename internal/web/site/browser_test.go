@@ -84,7 +84,7 @@ func TestUnusualPagesWithChromium(t *testing.T) {
 			base, path string
 			status     int
 		}{
-			{empty, "/", 200}, {empty, "/tools", 200}, {empty, "/categories", 200}, {empty, "/search?q=x", 200}, {empty, "/compare", 200}, {empty, "/tools?score_min=x", 400}, {empty, "/releases", 200},
+			{empty, "/", 200}, {empty, "/tools", 200}, {empty, "/categories", 200}, {empty, "/search?q=x", 200}, {empty, "/compare", 200}, {empty, "/tools?score_min=x", 400}, {empty, "/changes", 200},
 			{unavailable, "/tools", 503}, {unavailable, "/status", 503}, {busy, "/tools", 429},
 		} {
 			p.Go(test.base + test.path)
@@ -98,7 +98,7 @@ func TestUnusualPagesWithChromium(t *testing.T) {
 	}
 	for _, width := range []int{360, 768, 1280} {
 		p := chrome.Open(t, browser.Look{Width: width}, long+"/")
-		for _, path := range []string{"/", "/tools", "/tools/long", "/categories", "/categories/long", "/search?q=anti", "/compare", "/cimetiere", "/cimetiere/gone", "/comparatifs", "/comparatifs/long-vs-gone", "/releases", "/tools/long?as_of=1"} {
+		for _, path := range []string{"/", "/tools", "/tools/long", "/categories", "/categories/long", "/search?q=anti", "/compare", "/cimetiere", "/cimetiere/gone", "/comparatifs", "/comparatifs/long-vs-gone", "/changes", "/editions/2", "/tools/long?as_of=1"} {
 			p.Go(long + path)
 			checkWidth(t, p)
 		}

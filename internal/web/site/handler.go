@@ -11,10 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +104,7 @@ func New(cfg Config) (*Site, error) {
 			r.selects = append(r.selects, params.Param{Name: chartParam, Kind: "String", Max: maxText})
 		}
 		r.params = append(r.params, r.selects...)
-		if r.name != releasesPage && r.name != "search" { // which show what is current
+		if r.name != "edition" && r.name != "search" { // which show what is current
 			r.params = append(r.params, graph.AsOfParam)
 		}
 		s.routes = append(s.routes, r)
@@ -130,8 +132,14 @@ func Patterns() (patterns []string) {
 			patterns = append(patterns, page.MarkdownPath(r.pathOf(nil)))
 		}
 	}
+	for _, path := range slices.Sorted(maps.Keys(moved)) {
+		patterns = append(patterns, path, page.MarkdownPath(path))
+	}
 	return patterns
 }
+
+// moved are the paths of former pages.
+var moved = map[string]string{"/releases": changesPath, "/editions": changesPath}
 
 // FilePatterns are those of the files for programs.
 var FilePatterns = []string{suggestionsPath, robotsPath, SitemapPath, sitemapsPath + "{name}"}
@@ -152,6 +160,12 @@ func (s *Site) newMux() *http.ServeMux {
 		if path := r.pathOf(nil); len(r.pathParams()) == 0 {
 			mux.HandleFunc(page.MarkdownPath(path), handle)
 		}
+	}
+	for from, to := range moved {
+		mux.HandleFunc(from, func(w http.ResponseWriter, r *http.Request) { page.Redirect(w, r, to, http.StatusMovedPermanently) })
+		mux.HandleFunc(page.MarkdownPath(from), func(w http.ResponseWriter, r *http.Request) {
+			page.Redirect(w, r, page.MarkdownPath(to), http.StatusMovedPermanently)
+		})
 	}
 	mux.HandleFunc(suggestionsPath, func(w http.ResponseWriter, r *http.Request) {
 		s.SetSecurityHeaders(w.Header(), page.BasePolicy)
@@ -297,6 +311,9 @@ func (s *Site) content(ctx context.Context, req *request, view any, response *gr
 	if v, ok := view.(structuredPage); ok && req.AsOf() == "" {
 		data.Structured = v.structured(req)
 	}
+	if v, ok := view.(illustratedPage); ok {
+		content.Image = page.LocalPath(req.lang, v.image())
+	}
 	content.Query, content.NoIndex = req.query.Encode(), req.name == "search"
 	content.Markdown = page.WithQuery(page.MarkdownPath(req.path), req.query.Encode())
 	if req.AsOf() == "" {
@@ -336,7 +353,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 	switch {
 	case errors.As(err, new(releaseNotFound)):
 		data.Title = l.Text("Release not found")
-		data.More = page.Suggestion{Path: releasesPath, Name: l.Text("View all releases")}
+		data.More = page.Suggestion{Path: changesPath, Name: l.Text("View all editions")}
 	case p.Code == problem.NotFound:
 		data.Suggestions = s.suggest(s.Visitors.Identify(r), r, route)
 		if last := s.lastPage(s.Visitors.Identify(r), r, route); last.Path != "" {

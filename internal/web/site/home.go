@@ -3,6 +3,7 @@ package site
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -30,6 +31,7 @@ type homeView struct {
 	PriceChanges   struct{ Nodes []priceChange }
 	homeExamples
 
+	Edition        *edition      `json:"-"` // nil before the second one
 	Chart          *figure       `json:"-"` // nil if there is nothing to draw
 	Movers         []scoreMover  `json:"-"`
 	Prices         []pricedTool  `json:"-"`
@@ -45,6 +47,13 @@ type homeExamples struct {
 const maxMovers, maxPriceChanges = 5, 5
 
 func (v *homeView) figures() []*figure { return []*figure{v.Chart} }
+
+func (v *homeView) load(ctx context.Context, s *Site, r *request) (err error) {
+	if v.Feed.Release > 1 {
+		v.Edition, err = s.editionOf(ctx, r, v.Feed.Release)
+	}
+	return err
+}
 
 func (v *homeView) prepare(r *request) error {
 	v.Chart = newHistogram(r, v.ScoreHistogram)

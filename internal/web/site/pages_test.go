@@ -63,7 +63,8 @@ func TestMarkdownVersions(t *testing.T) {
 			"/categories":                         "# Categories\n",
 			"/cimetiere":                          "# ",
 			"/cimetiere/buvard":                   "# Buvard\n",
-			"/releases":                           "# Releases\n",
+			"/changes":                            "# Changes to the catalog\n",
+			"/editions/1":                         "# Edition 1",
 			"/tools/plume?as_of=1":                "as of release 1",
 		} {
 			found := link.FindStringSubmatch(get(t, handler, target, 200))

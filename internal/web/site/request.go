@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"palmares/graph"
+	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
@@ -79,7 +80,14 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 		delete(variables, p.Name)
 	}
 	for name, value := range inPath {
-		variables[name] = value
+		if variables[name] = value; name != "number" {
+			continue
+		}
+		number, ok := catalog.ParseNumber(value)
+		if !ok {
+			return nil, problem.New(problem.NotFound, "There is no edition “%s”.", params.Truncate(value))
+		}
+		variables[name] = number
 	}
 	if rt.operation.Definition().VariableDefinitions.ForName(languageName) != nil {
 		variables[languageName] = string(req.lang)
@@ -304,8 +312,8 @@ var routes = []route{
 	{pattern: "/categories/{slug}", name: "category", rest: "/api/v1/tools", table: "tools", view: newView[categoryView]},
 	{pattern: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", table: "cimetiere", view: newView[retiredToolsView]},
 	{pattern: "/cimetiere/{slug}", name: "retired", view: newView[retiredToolView]},
-	{pattern: "/releases", name: "releases", view: newView[releasesView]},
-	{pattern: "/changes", name: "changes", view: newView[changesView]},
+	{pattern: changesPath, name: "changes", view: newView[changesView]},
+	{pattern: "/editions/{number}", name: "edition", view: newView[editionView]},
 	{pattern: "/prices", name: "prices", table: "pricing", view: newView[pricesView], selects: []params.Param{{Name: "direction", Values: []string{"up", "down"}}}},
 	{pattern: "/trends", name: "trends", view: newView[trendsView]},
 }
@@ -358,6 +366,9 @@ type followedPage interface{ feeds(*request) []page.Feed }
 
 // structuredPage is a view with structured data for search engines.
 type structuredPage interface{ structured(*request) any }
+
+// illustratedPage is a view with an image that other sites show with a link to it.
+type illustratedPage interface{ image() string }
 
 // redirect sends the visitor to another path.
 type redirect string

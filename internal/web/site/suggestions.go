@@ -92,8 +92,8 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 
 // pageNames are the pages of the catalog that may be suggested.
 var pageNames = map[string]lang.Message{
-	"/tools": "Tools", "/comparatifs": "Comparisons", "/compare": "Compare tools", "/categories": "Categories", "/cimetiere": "Graveyard", releasesPath: "Releases",
-	"/changes": "Changes", "/prices": "Prices", "/trends": "Trends",
+	"/tools": "Tools", "/comparatifs": "Comparisons", "/compare": "Compare tools", "/categories": "Categories", "/cimetiere": "Graveyard",
+	changesPath: "Changes", "/prices": "Prices", "/trends": "Trends",
 }
 
 // suggestPages also compares the names that pages have in the menu.

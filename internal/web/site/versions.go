@@ -14,26 +14,12 @@ import (
 	"palmares/internal/web/words"
 )
 
-const (
-	releasesPage = "releases"
-	releasesPath = "/releases"
-)
-
 // release is one published state of the catalog.
 type release struct {
 	Number            int
 	Date, PublishedAt string
 	Readable          bool
 	Stats             struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
-}
-
-type releasesView struct {
-	Releases struct {
-		Nodes      []release
-		TotalCount int
-		PageInfo   cursorInfo
-	}
-	Feed feedInfo
 }
 
 // version is a new state of a tool, as the API returns it.

@@ -219,7 +219,7 @@ func (v *visitor) downloadCSV() {
 }
 
 func (v *visitor) readRankingOfMay() {
-	v.open(`/releases$`)
+	v.open(`/changes$`)
 	v.Fill("#as_of", "2026-05-31")
 	v.submit("#as_of")
 	var list struct{ Data []struct{ Name string } }
