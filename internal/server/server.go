@@ -219,7 +219,13 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 
 	// Pages.
+	facts, isDemo := cfg.Facts, cfg.Demo && cfg.Facts == info.Facts{}
+	if isDemo {
+		facts = info.DemoFacts
+		facts.SecurityExpires = cfg.Now().AddDate(0, 6, 0).Format(time.DateOnly)
+	}
 	service, visitors := cfg.Service(), cmp.Or(cfg.Visitors, visitor.NewLimiter(cfg.Proxies))
+	service.Publisher = facts.Publisher
 	pages, err := site.New(site.Config{
 		Service: service, Executor: engine.executor, Cache: engine.cache, Visitors: visitors,
 		Suggested: routes.listed(func(l *listing) []string { return l.suggested }), SitemapPages: routes.listed(func(l *listing) []string { return l.sitemap }),
@@ -236,11 +242,6 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	guides, err := guide.New(guide.Config{Service: service})
 	if err != nil {
 		return nil, err
-	}
-	facts, isDemo := cfg.Facts, cfg.Demo && cfg.Facts == info.Facts{}
-	if isDemo {
-		facts = info.DemoFacts
-		facts.SecurityExpires = cfg.Now().AddDate(0, 6, 0).Format(time.DateOnly)
 	}
 	information, err := info.New(info.Config{
 		Service: service, ServiceURL: cfg.ServiceURL, Folder: cfg.PagesDir,

@@ -25,7 +25,8 @@ var files embed.FS
 // Service is the service that all pages belong to.
 type Service struct {
 	PublicURL, ServiceName, Credit string
-	Contact                        string // email address of the operator, or ""
+	Contact                        string // email address or URL of the operator, or ""
+	Publisher                      string // name, or ""
 	Log                            *slog.Logger
 }
 

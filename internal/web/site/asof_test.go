@@ -233,7 +233,7 @@ var tags = regexp.MustCompile(`<[^>]*>`)
 
 // versions returns the text of each entry in a page's version history.
 func versions(body string) (entries []string) {
-	_, rest, _ := strings.Cut(body, "<h2>Version history</h2>")
+	_, rest, _ := strings.Cut(body, "<h2>History</h2>")
 	rest, _, _ = strings.Cut(rest, "All versions as JSON")
 	for _, entry := range strings.Split(rest, "<li>")[1:] {
 		entry, _, _ = strings.Cut(entry, "</li>")
@@ -263,16 +263,16 @@ func TestVersionHistory(t *testing.T) {
 		feedtest.Publish(t, s, one("2026-11-07", func(tool *record.Tool) { tool.Score, tool.Tagline = &score, long+"Suite." }))
 		handler := newLocalized(t, s)
 		want := []string{
-			"7 Nov 2026 Updated · release 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
-			"6 Nov 2026 Added again · release 6 Pricing: paid; Price: €20/month; Score: 8.0;",
-			"5 Nov 2026 Updated · release 5 Reason: from shut down →to acquired; Note: from Fini. →to Vendu.;",
-			"4 Nov 2026 Retired · release 4 Reason: shut down; Retired: 4 Nov 2026; Note: Fini.;",
-			"3 Nov 2026 Updated · release 3 Name: from Outil one →to <b>One; Category: from Code →to Voix; Made for: from vibe coders and agentic engineers →to vibe coders; " +
+			"7 Nov 2026 Updated · edition 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
+			"6 Nov 2026 Added again · edition 6 Pricing: paid; Price: €20/month; Score: 8.0;",
+			"5 Nov 2026 Updated · edition 5 Reason: from shut down →to acquired; Note: from Fini. →to Vendu.;",
+			"4 Nov 2026 Retired · edition 4 Reason: shut down; Retired: 4 Nov 2026; Note: Fini.;",
+			"3 Nov 2026 Updated · edition 3 Name: from Outil one →to <b>One; Category: from Code →to Voix; Made for: from vibe coders and agentic engineers →to vibe coders; " +
 				"Pricing: from paid →to freemium; Tagline: from Un outil. →to " + strings.Repeat("Une phrase assez longue. ", 5) + "Une phrase…;",
-			"2 Nov 2026 Updated · release 2 Price: from €20/month →to €30/month; Score: from not tested →to 8.0;",
-			"1 Nov 2026 Added · release 1 Pricing: paid; Price: €20/month; Score: not tested;",
+			"2 Nov 2026 Updated · edition 2 Price: from €20/month →to €30/month; Score: from not tested →to 8.0;",
+			"1 Nov 2026 Added · edition 1 Pricing: paid; Price: €20/month; Score: not tested;",
 		}
-		body := get(t, handler, "/en/tools/one", 200, `<a href="/en/tools/one?as_of=7" rel="nofollow">release 7</a>`, `<a href="/en/graveyard/one?as_of=4" rel="nofollow">release 4</a>`,
+		body := get(t, handler, "/en/tools/one", 200, `<a href="/en/tools/one?as_of=7" rel="nofollow">edition 7</a>`, `<a href="/en/graveyard/one?as_of=4" rel="nofollow">edition 4</a>`,
 			`<del>€20/month</del>`, `<ins lang="fr">Voix</ins>`, "Show 2 older versions", `href="/api/v1/tools/one/versions"`)
 		if got := versions(body); !slices.Equal(got, want) {
 			t.Errorf("got versions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -283,7 +283,7 @@ func TestVersionHistory(t *testing.T) {
 				t.Errorf("%s: got versions\n%s\nwant\n%s", target, strings.Join(got, "\n"), strings.Join(want[from:], "\n"))
 			}
 		}
-		for _, match := range regexp.MustCompile(`<a href="(/[^"]*)" rel="nofollow">release`).FindAllStringSubmatch(body, -1) {
+		for _, match := range regexp.MustCompile(`<a href="(/[^"]*)" rel="nofollow">edition`).FindAllStringSubmatch(body, -1) {
 			get(t, handler, match[1], 200)
 		}
 	})
@@ -334,7 +334,7 @@ func TestReleases(t *testing.T) {
 		get(t, handler, "/fr/tools?as_of=3", 404, "L’édition 3 n’est pas disponible. Éditions disponibles\u00a0: 4 (9\u00a0juin\u00a02026) à 8 (10\u00a0novembre\u00a02026).")
 		get(t, handler, "/fr/tools?as_of=2020-01-01", 404, "Aucune édition du 1er\u00a0janvier\u00a02020 ou antérieure n’est disponible")
 		// Versions from pruned releases are still listed, without a link.
-		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">release 4</a>`, "<strong>Added</strong> · release 1\n")
+		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">edition 4</a>`, "<strong>Added</strong> · edition 1\n")
 		if strings.Contains(body, "as_of=1") {
 			t.Error("got a link to a pruned release, want none")
 		}

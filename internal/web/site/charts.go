@@ -192,6 +192,41 @@ func newStepChart(r *request, id string, title lang.Message, tools []tool, m mea
 	return f
 }
 
+// newToolHistory shows the price and the score of a tool over time, with the editions that
+// changed them. It returns nil if neither changed.
+func newToolHistory(r *request, t *tool, until string) *figure {
+	l := r.lang
+	f := newFigure(r, "history", "Price and score over time")
+	unnamed := []tool{{History: t.History}} // the title of the page names it
+	var plots chart.Plots
+	for _, one := range []*figure{
+		newStepChart(r, "", "Price over time", unnamed, pricesPer(l, t.PricePeriod), until), newStepChart(r, "", "Score over time", unnamed, scores, until),
+	} {
+		if one == nil {
+			continue
+		}
+		for _, plot := range one.Content.(chart.Plots) {
+			plot.Heading = one.Title
+			plots = append(plots, plot)
+		}
+	}
+	if plots == nil {
+		return nil
+	}
+	for _, v := range slices.Backward(t.Versions) {
+		for i, field := range []string{"price", "score"}[:len(plots)] {
+			if plots[i].Heading == l.Text("Score over time") {
+				field = "score"
+			}
+			if day := parseDay(v.Date); slices.Contains(v.Fields, field) && v.Type == toolUpdated {
+				plots[i].Remarks = append(plots[i].Remarks, chart.Remark{X: chart.Time(day), Text: l.Text("ed. %d", v.FirstRelease)})
+			}
+		}
+	}
+	f.Content = plots // the list below has the same values
+	return f
+}
+
 // parseDay returns the start of a day, or zero if it is none.
 func parseDay(day string) time.Time {
 	at, _ := time.Parse(time.DateOnly, day)

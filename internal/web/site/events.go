@@ -263,11 +263,8 @@ func (c *editionEvents) add(r *request, in *eventCatalog, e *event, categories [
 	}
 	switch kind {
 	case priceChanged:
-		direction, percent := pricing.Compare(pricing.Read(textIn(e.Before, "price")), pricing.Read(textIn(e.After, "price")))
-		line.Direction, line.Better, line.Since = direction, direction == "down", textIn(e.After, "changed_at")
-		if percent != nil && *percent != 0 {
-			line.Amount, line.size = l.Percent(*percent), math.Abs(*percent)
-		}
+		changed := newPriceChange(l, textIn(e.Before, "price"), textIn(e.After, "price"))
+		line.Direction, line.Better, line.Amount, line.size, line.Since = changed.Direction, changed.Better, changed.Amount, changed.size, textIn(e.After, "changed_at")
 	case scoreChanged:
 		before, known := e.Before["score"].(float64)
 		if after, ok := e.After["score"].(float64); ok && known {
@@ -278,6 +275,16 @@ func (c *editionEvents) add(r *request, in *eventCatalog, e *event, categories [
 		line.Note = textIn(e.After, "note")
 	}
 	c.insert(l, kind, line)
+}
+
+// newPriceChange compares two prices.
+func newPriceChange(l lang.Language, before, after string) *changeLine {
+	direction, percent := pricing.Compare(pricing.Read(before), pricing.Read(after))
+	line := &changeLine{Direction: direction, Better: direction == "down"}
+	if percent != nil && *percent != 0 {
+		line.Amount, line.size = l.Percent(*percent), math.Abs(*percent)
+	}
+	return line
 }
 
 // isShort reports whether the values of a field fit in a line.

@@ -104,7 +104,7 @@ func New(cfg Config) (*Site, error) {
 			r.selects = append(r.selects, params.Param{Name: chartParam, Kind: "String", Max: maxText})
 		}
 		r.params = append(r.params, r.selects...)
-		if r.name != "edition" && r.name != "search" { // which show what is current
+		if !slices.Contains([]string{"edition", "follow", "search"}, r.name) { // which show what is current
 			r.params = append(r.params, graph.AsOfParam)
 		}
 		s.routes = append(s.routes, r)

@@ -133,7 +133,7 @@ func TestChangesAreGrouped(t *testing.T) {
 	if got := strings.Count(body, `href="/en/tools/price"`); got != 1 {
 		t.Errorf("got %d lines about the tool with a new price, want 1", got)
 	}
-	all := get(t, handler, "/en/changes?release=3&type=tool_created", 200, "Only changes in release 3.")
+	all := get(t, handler, "/en/changes?release=3&type=tool_created", 200, "Only changes in edition 3.")
 	if got := strings.Count(all, `<li><a href="/en/tools/tool-`); got != 25 || strings.Contains(all, `id="release-2"`) {
 		t.Errorf("got %d new tools, want 25 and no other release", got)
 	}
@@ -151,8 +151,8 @@ func TestChangesOfRemovedItems(t *testing.T) {
 	get(t, handler, "/fr/changes", 200, `<h2 id="release-8"><a href="/fr/editions/8">Édition 8</a> <span class="aside"><time datetime="2026-11-10">`, "publiée le ")
 	get(t, handler, "/en/changes?tool=aquatinte-3", 200, "Only changes to Aquatinte 3.", `href="/en/tools/aquatinte-3/changes.atom"`)
 	get(t, handler, "/en/comparisons/enclume-8-vs-tandem-code?as_of=4", 200, `<a href="/en/comparisons">View the current catalog</a>`)
-	get(t, handler, "/en/tools/plume", 200, `<link rel="alternate" type="application/atom+xml" title="Changes to Plume" href="/en/tools/plume/changes.atom">`, `href="/en/changes?tool=plume"`)
-	get(t, handler, "/fr/cimetiere/buvard", 200, `href="/fr/tools/buvard/changes.atom"`)
+	get(t, handler, "/en/tools/plume", 200, `<link rel="alternate" type="application/atom+xml" title="Changes to Plume" href="/en/tools/plume/changes.atom">`, `href="/en/tools/plume/follow"`)
+	get(t, handler, "/fr/cimetiere/buvard", 200, `href="/fr/tools/buvard/follow"`)
 	get(t, handler, "/fr/categories/code", 200, `href="/fr/categories/code/changes.atom"`, `href="/fr/changes?category=code"`)
 	// Titles are in the language of the page.
 	get(t, handler, "/en/changes", 200, "Clap d’Août or Bobine &amp; Fils?")

@@ -325,7 +325,7 @@ func TestCategoryBars(t *testing.T) {
 func TestPriceChartOfDemo(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		get(t, handler, "/tools/plume", 200, "<title>7\u00a0Apr\u00a02025 · €14.90</title>", ">€/month</text>", ">€19.90</text>", ">€0</text>",
-			`href="/tools/plume?chart=prices.svg"`, `href="/tools/plume?chart=prices.png"`)
+			`href="/tools/plume?chart=history.svg"`, `href="/tools/plume?chart=history.png"`)
 	})
 }
 

@@ -301,6 +301,7 @@ var routes = []route{
 	{pattern: HomePattern, name: "home", view: newView[homeView]},
 	{pattern: "/tools", name: "tools", rest: "/api/v1/tools", table: "tools", form: true, view: newView[toolsView]},
 	{pattern: "/tools/{slug}", name: "tool", rest: "/api/v1/tools/", view: newView[toolView]},
+	{pattern: "/tools/{slug}/follow", name: "follow", view: newView[followView]},
 	{pattern: "/comparatifs", name: "comparatifs", rest: "/api/v1/comparatifs", table: "comparatifs", view: newView[comparisonsView]},
 	{pattern: "/comparatifs/{slug}", name: "comparatif", rest: "/api/v1/comparatifs/", view: newView[comparisonView]},
 	{pattern: "/compare", name: "choose", view: newView[chooseView]},

@@ -127,12 +127,9 @@ type toolView struct {
 	Tool         *tool
 	RetiredTool  *tool
 	Others       []tool         `json:"-"` // of the category, to compare with
-	Prices       *figure        `json:"-"` // nil if there is nothing to draw
-	Scores       *figure        `json:"-"`
+	History      *figure        `json:"-"` // nil if there is nothing to draw
 	Market       *figure        `json:"-"` // the category
-	PriceChanged bool           `json:"-"`
-	ScoreChanged bool           `json:"-"`
-	Newest       []historyEntry `json:"-"` // the history, newest first
+	LastPrice    *changeLine    `json:"-"` // the last change of the price, or nil
 	Versions     versionHistory `json:"-"`
 	charted      []tool
 	chartedTotal int
@@ -145,7 +142,7 @@ func (v *toolView) load(ctx context.Context, s *Site, r *request) (err error) {
 	return err
 }
 
-func (v *toolView) figures() []*figure { return []*figure{v.Prices, v.Scores, v.Market} }
+func (v *toolView) figures() []*figure { return []*figure{v.History, v.Market} }
 
 func (v *toolView) prepare(r *request) error {
 	if v.Tool == nil {
@@ -160,18 +157,14 @@ func (v *toolView) prepare(r *request) error {
 		}
 	}
 	v.Market = newMarket(r, v.charted, v.chartedTotal, v.Tool.Slug)
-	unnamed := []tool{{History: v.Tool.History}} // the title of the page names it
-	v.Prices = newStepChart(r, "prices", "Price over time", unnamed, pricesPer(r.lang, v.Tool.PricePeriod), v.Feed.UpdatedAt)
-	v.Scores = newStepChart(r, "scores", "Score over time", unnamed, scores, v.Feed.UpdatedAt)
-	v.PriceChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
-		return e.Price != v.Tool.Price || e.Pricing != v.Tool.Pricing
-	})
-	v.ScoreChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
-		return e.Score != nil && (v.Tool.Score == nil || *e.Score != *v.Tool.Score)
-	})
-	v.Newest = slices.Clone(v.Tool.History)
-	slices.Reverse(v.Newest)
-	v.Versions = newVersionHistory(r, v.Tool.Slug, v.Tool.Versions, &v.knownReleases, v.Categories)
+	v.History = newToolHistory(r, v.Tool, v.Feed.UpdatedAt)
+	for i, e := range v.Tool.History {
+		if i > 0 && e.Price != v.Tool.History[i-1].Price {
+			v.LastPrice = newPriceChange(r.lang, v.Tool.History[i-1].Price, e.Price)
+			v.LastPrice.Since = e.At
+		}
+	}
+	v.Versions = newVersionHistory(r, v.Tool, &v.knownReleases, v.Categories)
 	return nil
 }
 

@@ -55,7 +55,7 @@ type versionHistory struct {
 
 type versionEntry struct {
 	Event   string // what happened
-	Release int
+	Release int    // 0 before the first one
 	Date    string
 	Path    string // the tool's page as of the release, or "" if that cannot be read
 	Changes []fieldChange
@@ -80,7 +80,8 @@ const (
 	recentVersions = 5
 )
 
-func newVersionHistory(r *request, slug string, versions []version, known *knownReleases, categories []category) versionHistory {
+func newVersionHistory(r *request, t *tool, known *knownReleases, categories []category) versionHistory {
+	slug, versions := t.Slug, t.Versions
 	h := versionHistory{Truncated: len(versions) > maxVersions, JSON: r.Link("/api/v1/tools/", slug, "/versions")}
 	for _, v := range versions[:min(len(versions), maxVersions)] {
 		entry := versionEntry{
@@ -91,9 +92,40 @@ func newVersionHistory(r *request, slug string, versions []version, known *known
 		}
 		h.Recent = append(h.Recent, entry)
 	}
+	if !h.Truncated {
+		h.addEarlier(r, t, categories)
+	}
 	recent := min(len(h.Recent), recentVersions)
 	h.Recent, h.Older = h.Recent[:recent], h.Recent[recent:]
 	return h
+}
+
+// addEarlier adds the prices and scores from before the first release with the tool.
+func (h *versionHistory) addEarlier(r *request, t *tool, categories []category) {
+	until := "9999"
+	if len(h.Recent) > 0 {
+		until = h.Recent[len(h.Recent)-1].Date
+	}
+	state := func(e historyEntry) map[string]any {
+		values := map[string]any{"price": e.Price, "pricing": e.Pricing}
+		if e.Score != nil {
+			values["score"] = *e.Score
+		}
+		return values
+	}
+	for i, e := range slices.Backward(t.History) {
+		v, entry := version{Type: toolUpdated, After: state(e)}, versionEntry{Event: r.lang.Text("First known price"), Date: e.At}
+		if i > 0 {
+			v.Before, entry.Event = state(t.History[i-1]), r.lang.Text("Updated")
+		}
+		entry.Changes = v.changesOf(r.lang, []string{"pricing", "price", "score"}, categories)
+		if i == 0 {
+			entry.Changes = slices.DeleteFunc(entry.Changes, func(c fieldChange) bool { return v.After[c.name] == nil })
+		}
+		if e.At < until && len(entry.Changes) > 0 {
+			h.Recent = append(h.Recent, entry)
+		}
+	}
 }
 
 const (
@@ -139,6 +171,9 @@ func (v *version) changes(l lang.Language, categories []category) (changes []fie
 // changesOf lists some fields.
 func (v *version) changesOf(l lang.Language, fields []string, categories []category) (changes []fieldChange) {
 	for _, field := range fields {
+		if field == "updated_at" && len(fields) > 1 { // it changes with every update
+			continue
+		}
 		before, existed := v.Before[field]
 		existed = existed && v.Type != toolCreated // a retired tool has a score too
 		after := v.After[field]

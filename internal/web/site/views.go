@@ -19,6 +19,7 @@ type listOf[T any] struct {
 }
 
 type retiredToolView struct {
+	Feed feedInfo
 	knownReleases
 	RetiredTool, Tool *tool
 	Categories        []category
@@ -29,7 +30,7 @@ type retiredToolView struct {
 func (v *retiredToolView) prepare(r *request) error {
 	switch {
 	case v.RetiredTool != nil:
-		v.Versions = newVersionHistory(r, v.RetiredTool.Slug, v.RetiredTool.Versions, &v.knownReleases, v.Categories)
+		v.Versions = newVersionHistory(r, v.RetiredTool, &v.knownReleases, v.Categories)
 		v.Lifetime = newLifetime(v.RetiredTool.Versions, v.RetiredTool.RetiredAt)
 		return nil
 	case v.Tool != nil:

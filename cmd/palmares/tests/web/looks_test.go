@@ -16,7 +16,7 @@ import (
 var publicPages = map[string]string{
 	"home": "/", "home-as-of": "/?as_of=5",
 	"tools": "/tools", "tools-filtered": "/tools?category=code&sort=name_asc&price_max=20", "tools-none": "/tools?q=nobodyhasthis", "tools-bad": "/tools?sort=best&q=plume", "tools-as-of": "/tools?as_of=5&category=code",
-	"tool": "/tools/plume", "tool-untested": "/tools/apostille", "tool-as-of": "/tools/plume?as_of=2026-08-01", "tool-unknown": "/tools/plmue",
+	"tool": "/tools/plume", "follow": "/tools/plume/follow", "tool-untested": "/tools/apostille", "tool-as-of": "/tools/plume?as_of=2026-08-01", "tool-unknown": "/tools/plmue",
 	"search": "/search?q=code", "search-none": "/search?q=nobodyhasthis", "search-empty": "/search",
 	"compare": "/compare/plume/ecritoire-cie", "compare-three": "/compare/plume/ecritoire-cie/aiguillage", "compare-four": "/compare/plume/ecritoire-cie/aiguillage/buvard",
 	"compare-form": "/compare", "compare-unknown": "/compare/plume/nobody", "compare-typos-unknown": "/compare?a=plmue&b=Aiguillage&c=nobodyhasthis", "compare-same": "/compare?a=plume&b=plume",

@@ -283,7 +283,7 @@ func TestToolWithoutScripts(t *testing.T) {
 	if text := without.Text("main"); text != with.Text("main") {
 		t.Errorf("without scripts: got\n%s\nwant the same text as with scripts", text)
 	}
-	for _, part := range []string{"svg.chart path.s0", "svg.chart circle", "table time", ".list a[href^='/en/tools/']", ".entries a", ".cards a[href='/api/v1/tools/plume']", ".versions a[href^='/en/tools/plume?as_of=']", ".versions ins"} {
+	for _, part := range []string{"svg.chart path.s0", "svg.chart circle", ".list a[href^='/en/tools/']", ".entries a", ".programs a[href='/api/v1/tools/plume']", ".versions a[href^='/en/tools/plume?as_of=']", ".versions ins"} {
 		if !without.Exists(part) {
 			t.Errorf("without scripts: got no %s, want one", part)
 		}
