@@ -17,6 +17,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -269,7 +270,7 @@ func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, erro
 		return nil, response, p
 	}
 	view := req.view()
-	err := json.Unmarshal(typesetNames(response.Data), view)
+	err := json.Unmarshal(s.typeset(ctx, req.asOf, response.Data), view)
 	if v, ok := view.(*homeView); ok && err == nil {
 		err = json.Unmarshal(response.Data, &v.homeExamples) // they are shown as the API returns them
 	}
@@ -285,6 +286,20 @@ func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, erro
 // nameWithApostrophe finds names in a result, of tools first of all.
 var nameWithApostrophe = regexp.MustCompile(`"(?:n|winnerN)ame":"(?:[^"\\]|\\.)*'(?:[^"\\]|\\.)*"`)
 
+// typeset prepares a result for pages. A label that is the same in both languages is not
+// in French.
+func (s *Site) typeset(ctx context.Context, asOf graph.AsOf, result []byte) []byte {
+	result = typesetNames(result)
+	if shown, err := s.Executor.Release(ctx, asOf); err == nil {
+		for _, c := range shown.Categories {
+			if label := strconv.Quote(c.Label); c.Translations.En.Label == c.Label {
+				result = bytes.ReplaceAll(result, []byte(`"label":`+label+`,"frenchLabel":`+label), []byte(`"label":`+label+`,"frenchLabel":""`))
+			}
+		}
+	}
+	return result
+}
+
 // typesetNames gives names the apostrophes of the text around them. The API returns
 // names as the feed has them.
 func typesetNames(result []byte) []byte {
@@ -294,7 +309,7 @@ func typesetNames(result []byte) []byte {
 // execute executes an operation of queries/ on a release and decodes its result.
 func (s *Site) execute(ctx context.Context, asOf graph.AsOf, operation string, variables map[string]any, result any) error {
 	response := *s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf})
-	response.Data = typesetNames(response.Data)
+	response.Data = s.typeset(ctx, asOf, response.Data)
 	return response.Decode(result)
 }
 

@@ -83,7 +83,7 @@ func TestEditionPage(t *testing.T) {
 		t.Errorf("got a price %d times, want it once for both changes of the tool", price)
 	}
 	get(t, handler, "/en/editions/3", 200, "1 retired tool · 1 price cut", "shut down", "−50%", `<span class="part" lang="fr">Fini.</span>`)
-	get(t, handler, "/fr/editions/4", 200, "<title>Édition 4\u00a0: 1 note en hausse · palmares</title>", "&#43;", "<h3>Changements de note</h3>", `<span class="mark">`)
+	get(t, handler, "/fr/editions/4", 200, "<title>Édition 4\u00a0: 1 note en hausse · palmares</title>", "&#43;", "<h2>Changements de note</h2>", `<span class="mark">`)
 	first := get(t, handler, "/fr/editions/1", 200, "Le catalogue a été publié avec 3 outils.")
 	if strings.Contains(first, `<ul class="events">`) {
 		t.Error("got changes in the first edition, want none")
@@ -122,7 +122,7 @@ func TestChangesAreGrouped(t *testing.T) {
 		`Parti</a> <span class="what"><span class="part" lang="fr">Code</span>`, `<span class="part">changed: tagline</span>`, `>Outil price</a> <span class="what"><span class="part" lang="fr">Code</span><span class="part"><span class="visually-hidden">from </span><del>€20/month</del>`)
 	var order []int
 	for _, kind := range []string{"Price changes", "Score changes", "New tools", "Back in the catalog", "Other updates"} {
-		order = append(order, strings.Index(body, "<h3>"+kind))
+		order = append(order, strings.Index(body, "<h2>"+kind))
 	}
 	if !slices.IsSorted(order) || order[0] < 0 {
 		t.Errorf("got groups at %v, want all of them in order", order)

@@ -150,10 +150,14 @@ func (f *figure) remarkFalls(plot *chart.Plot) {
 func (v *trendsView) addCategories(r *request, id string, title lang.Message, metric string, unit chart.Unit) {
 	f, t := newFigure(r, id, title, r.lang.Text("Month")), chart.Table{Unit: unit}
 	for _, s := range v.Series {
+		name := labelOf(v.Categories, s.Key)
+		if !isCategory(v.Categories, s.Key) {
+			name = r.lang.Text("%s (ended)", name)
+		}
 		isEmpty := !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil })
 		for _, p := range s.Points {
 			if s.Metric == metric && !isEmpty {
-				t.Add(chart.Period(r.lang, p.Period), labelOf(v.Categories, s.Key), p.Value)
+				t.Add(chart.Period(r.lang, p.Period), name, p.Value)
 			}
 		}
 	}
