@@ -31,7 +31,7 @@ type changesView struct {
 // choice is an option of a filter.
 type choice struct{ Value, Name string }
 
-func (v *changesView) load(ctx context.Context, s *Site, r *request) (err error) {
+func (v *changesView) prepare(ctx context.Context, s *Site, r *request) (err error) {
 	selected := r.Param("type") + r.Param("category") + r.Param("tool")
 	if release := r.Param("release"); release != "" && selected == "" {
 		return redirect(editionPath(release))
@@ -70,7 +70,6 @@ func (v *changesView) load(ctx context.Context, s *Site, r *request) (err error)
 	if slug := r.Param("category"); isCategory(v.Categories, slug) {
 		v.Feeds = append(v.Feeds, categoryFeed(r, slug, labelOf(v.Categories, slug)))
 	}
+	r.feeds = v.Feeds
 	return nil
 }
-
-func (v *changesView) feeds(*request) []page.Feed { return v.Feeds }

@@ -17,7 +17,6 @@ type editionView struct {
 	Changes    eventList
 	Categories []category
 	*edition   `json:"-"`
-	Figure     *figure `json:"-"`
 }
 
 // edition is what a release changed.
@@ -51,14 +50,15 @@ func editionPath(number string) string { return "/editions/" + number }
 // Path returns the path of the edition's page.
 func (r release) Path() string { return editionPath(strconv.Itoa(r.Number)) }
 
-func (v *editionView) load(ctx context.Context, s *Site, r *request) (err error) {
+func (v *editionView) prepare(ctx context.Context, s *Site, r *request) (err error) {
 	if v.edition, err = s.readEdition(ctx, r, v.Changes, v.Categories); err != nil {
 		return err
 	}
 	if v.edition == nil {
 		return problem.New(problem.NotFound, "There is no edition “%s”.", strconv.Itoa(r.variables["number"].(int)))
 	}
-	v.Figure = v.draw(r)
+	image := v.draw(r)
+	r.figures, r.image = []*figure{image}, image.File("png")
 	return nil
 }
 
@@ -177,7 +177,3 @@ func (e *edition) draw(r *request) *figure {
 	f.Content = tiles
 	return f
 }
-
-func (v *editionView) figures() []*figure { return []*figure{v.Figure} }
-
-func (v *editionView) image() string { return v.Figure.File("png") }

@@ -387,9 +387,7 @@ type eventCatalog struct {
 // load reads the versions of the tools that events without a name are about, if the
 // release does not have them.
 func (c *eventCatalog) load(ctx context.Context, s *Site, r *request, events []event) (err error) {
-	if c.shown, err = s.Executor.Release(ctx, r.asOf); err != nil {
-		return err
-	}
+	c.shown = r.shown
 	slugs := map[string]bool{}
 	if slug := r.Param("tool"); slug != "" {
 		slugs[slug] = true
@@ -486,18 +484,6 @@ func toolFeed(r *request, slug, name string) page.Feed {
 
 func categoryFeed(r *request, slug, label string) page.Feed {
 	return page.Feed{Title: r.lang.Text("Changes to %s", label), Path: "/categories/" + slug + "/changes.atom"}
-}
-
-func (v *toolView) feeds(r *request) []page.Feed {
-	return []page.Feed{toolFeed(r, v.Tool.Slug, v.Tool.Name)}
-}
-
-func (v *retiredToolView) feeds(r *request) []page.Feed {
-	return []page.Feed{toolFeed(r, v.RetiredTool.Slug, v.RetiredTool.Name)}
-}
-
-func (v *categoryView) feeds(r *request) []page.Feed {
-	return []page.Feed{categoryFeed(r, v.Category.Slug, v.Category.Label)}
 }
 
 // PublishedLater reports whether the release was published on another day than its

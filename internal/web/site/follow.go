@@ -2,6 +2,7 @@ package site
 
 import (
 	"cmp"
+	"context"
 	"html/template"
 	"net/url"
 	"strings"
@@ -15,7 +16,7 @@ type followView struct {
 	*tool             `json:"-"` // either of them
 }
 
-func (v *followView) prepare(r *request) error {
+func (v *followView) prepare(_ context.Context, _ *Site, r *request) error {
 	if v.tool = v.Tool; v.tool == nil {
 		v.tool = v.RetiredTool
 	}
@@ -25,10 +26,9 @@ func (v *followView) prepare(r *request) error {
 	if v.Tool == nil {
 		v.Kind = "RetiredTool"
 	}
+	r.feeds = []page.Feed{toolFeed(r, v.Slug, v.Name)}
 	return nil
 }
-
-func (v *followView) feeds(r *request) []page.Feed { return []page.Feed{toolFeed(r, v.Slug, v.Name)} }
 
 // FeedPath returns the path of the feed of the tool.
 func (v *followView) FeedPath() string { return "/tools/" + v.Slug + "/changes.atom" }

@@ -5,6 +5,7 @@ package site
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -101,7 +102,7 @@ func New(cfg Config) (*Site, error) {
 			}
 			r.params = append(r.params, p)
 		}
-		if _, ok := r.view().(charted); ok {
+		if r.charts {
 			r.selects = append(r.selects, params.Param{Name: chartParam, Kind: "String", Max: maxText})
 		}
 		r.params = append(r.params, r.selects...)
@@ -252,7 +253,7 @@ func (s *Site) render(req *request) cache.Execute {
 			caching = "no-store" // the first release must show at once
 		}
 		if req.Param(chartParam) != "" {
-			entry, err := req.chartFile(ctx, view, caching)
+			entry, err := req.chartFile(ctx, caching)
 			return entry, response.Newest, err
 		}
 		entry, err := templates.Entry(req.name, s.content(ctx, req, view, response), caching)
@@ -274,11 +275,10 @@ func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, erro
 	if v, ok := view.(*homeView); ok && err == nil {
 		err = json.Unmarshal(response.Data, &v.homeExamples) // they are shown as the API returns them
 	}
-	if v, ok := view.(loader); ok && err == nil {
-		err = v.load(ctx, s, req)
-	}
 	if v, ok := view.(preparer); ok && err == nil {
-		err = v.prepare(req)
+		if req.shown, err = s.Executor.Release(ctx, req.asOf); err == nil {
+			err = v.prepare(ctx, s, req)
+		}
 	}
 	return view, response, err
 }
@@ -317,17 +317,12 @@ func (s *Site) content(ctx context.Context, req *request, view any, response *gr
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL(), Downloads: req.downloads()}
 	content := s.Content(req.lang, req.path, page.Head{}, data)
 	content.AsMarkdown = req.markdown
-	if v, ok := view.(canonicalPage); ok {
-		content.Path = v.canonicalPath()
+	content.Path = cmp.Or(req.canonical, content.Path)
+	if req.AsOf() == "" {
+		content.Feeds, data.Structured = req.feeds, req.structured
 	}
-	if v, ok := view.(followedPage); ok && req.AsOf() == "" {
-		content.Feeds = v.feeds(req)
-	}
-	if v, ok := view.(structuredPage); ok && req.AsOf() == "" {
-		data.Structured = v.structured(req)
-	}
-	if v, ok := view.(illustratedPage); ok {
-		content.Image = page.LocalPath(req.lang, v.image())
+	if req.image != "" {
+		content.Image = page.LocalPath(req.lang, req.image)
 	}
 	content.Query, content.NoIndex = req.query.Encode(), req.name == "search"
 	content.Markdown = page.WithQuery(page.MarkdownPath(req.path), req.query.Encode())

@@ -46,16 +46,7 @@ type homeExamples struct {
 
 const maxMovers, maxPriceChanges = 5, 5
 
-func (v *homeView) figures() []*figure { return []*figure{v.Chart} }
-
-func (v *homeView) load(ctx context.Context, s *Site, r *request) (err error) {
-	if v.Feed.Release > 1 {
-		v.Edition, err = s.editionOf(ctx, r, v.Feed.Release)
-	}
-	return err
-}
-
-func (v *homeView) prepare(r *request) error {
+func (v *homeView) prepare(ctx context.Context, s *Site, r *request) (err error) {
 	v.Chart = newHistogram(r, v.ScoreHistogram)
 	v.Movers = biggestMovers(v.ScoreChanges.Nodes)
 	v.Prices = pricedTools(v.PriceChanges.Nodes, v.Feed.UpdatedAt)
@@ -64,7 +55,11 @@ func (v *homeView) prepare(r *request) error {
 	if asOf := r.asOfQuery().Encode(); asOf != "" {
 		v.asOf.query, v.asOf.directive = "&"+asOf, r.asOf.Directive()
 	}
-	return nil
+	r.figures = []*figure{v.Chart}
+	if v.Feed.Release > 1 {
+		v.Edition, err = s.editionOf(ctx, r, v.Feed.Release)
+	}
+	return err
 }
 
 // ExamplePath returns the path of the example request.

@@ -31,7 +31,7 @@ const (
 
 // load counts the recent changes, and reads on until a page of changes in the
 // selected direction is full.
-func (v *pricesView) load(ctx context.Context, s *Site, r *request) error {
+func (v *pricesView) prepare(ctx context.Context, s *Site, r *request) error {
 	if err := v.count(ctx, s, r); err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 package site
 
 import (
+	"context"
 	"html/template"
 	"net/url"
 	"slices"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/web/page"
 	"palmares/internal/web/words"
 )
 
@@ -27,11 +29,12 @@ type retiredToolView struct {
 	Lifetime          *lifetime      `json:"-"` // nil if it is unknown
 }
 
-func (v *retiredToolView) prepare(r *request) error {
+func (v *retiredToolView) prepare(_ context.Context, _ *Site, r *request) error {
 	switch {
 	case v.RetiredTool != nil:
 		v.Versions = newVersionHistory(r, v.RetiredTool, &v.knownReleases, v.Categories)
 		v.Lifetime = newLifetime(v.RetiredTool.Versions, v.RetiredTool.RetiredAt)
+		r.feeds = []page.Feed{toolFeed(r, v.RetiredTool.Slug, v.RetiredTool.Name)}
 		return nil
 	case v.Tool != nil:
 		return redirect(r.Link("/tools/", v.Tool.Slug))
