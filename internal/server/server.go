@@ -225,7 +225,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 		facts.SecurityExpires = cfg.Now().AddDate(0, 6, 0).Format(time.DateOnly)
 	}
 	service, visitors := cfg.Service(), cmp.Or(cfg.Visitors, visitor.NewLimiter(cfg.Proxies))
-	service.Publisher = facts.Publisher
+	service.Publisher, service.Plans = facts.Publisher, page.Plans{Anonymous: planOf(auth.Anonymous), Developer: planOf(auth.Developer), Pro: planOf(auth.Pro)}
 	pages, err := site.New(site.Config{
 		Service: service, Executor: engine.executor, Cache: engine.cache, Visitors: visitors,
 		Suggested: routes.listed(func(l *listing) []string { return l.suggested }), SitemapPages: routes.listed(func(l *listing) []string { return l.sitemap }),
@@ -245,7 +245,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	information, err := info.New(info.Config{
 		Service: service, ServiceURL: cfg.ServiceURL, Folder: cfg.PagesDir,
-		Anonymous: planOf(auth.Anonymous), Developer: planOf(auth.Developer), Pro: planOf(auth.Pro), Facts: facts, Demo: isDemo,
+		Facts: facts, Demo: isDemo,
 	})
 	if err != nil {
 		return nil, err

@@ -28,11 +28,29 @@ type Service struct {
 	Contact                        string // email address or URL of the operator, or ""
 	Publisher                      string // name, or ""
 	Log                            *slog.Logger
+	Plans                          Plans
 }
+
+// Plans are what callers of the API get without and with an account.
+type Plans struct{ Anonymous, Developer, Pro Plan }
+
+// Plan is what callers of the API get.
+type Plan struct {
+	MonthlyEuros         float64 // 0 if it is free
+	DailyQuota           int     // requests; 0 means unlimited
+	Keys, SavedQueries   int
+	Streams              int // at the same time
+	Downloads            bool
+	Embeddings, Webhooks bool
+	Uptime               int // target in percent; 0 means that there is none
+}
+
+// Requests returns the number of requests per day in English.
+func (p Plan) Requests() string { return lang.English.Number(p.DailyQuota) }
 
 // Content returns the layout of a page. Path has no language prefix.
 func (s Service) Content(l lang.Language, path string, head Head, data any) Content {
-	return Content{Language: l, Base: s.PublicURL, Service: s.ServiceName, Credit: s.Credit, Contact: s.Contact, Path: path, Head: head, Data: data}
+	return Content{Language: l, Base: s.PublicURL, Service: s.ServiceName, Credit: s.Credit, Contact: s.Contact, Plans: s.Plans, Path: path, Head: head, Data: data}
 }
 
 // Secure reports whether the service is reached over https.
@@ -46,6 +64,7 @@ type Content struct {
 	Contact         string // email address of the operator, or ""
 	Email           string // email address of the signed-in user, or ""
 	Path            string // path of the page, without a language prefix
+	Plans           Plans
 	Query           string // parameters that belong to the page's URL, or ""
 	Notice          string // confirms the previous action
 	FormError       string // error in the submitted form

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"palmares/ent"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/chart"
@@ -98,10 +97,10 @@ func (s *Site) readEdition(ctx context.Context, r *request, found eventList, cat
 		return nil, err
 	}
 	e.editionEvents = table.Editions[0]
-	if e.IsNewest = table.catalog.shown.Number() == number; !e.IsNewest {
+	if e.IsNewest = r.shown.Number() == number; !e.IsNewest {
 		e.Next = number + 1
 	}
-	e.Readable = slices.ContainsFunc(table.catalog.shown.Readable(), func(info *ent.Release) bool { return info.ID == number })
+	e.Readable = isReadable(r.shown, number)
 	e.count(r, categories)
 	e.shorten(r)
 	return e, nil

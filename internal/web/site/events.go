@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/pricing"
@@ -451,12 +452,14 @@ func (c *eventCatalog) link(r *request, e *event) string {
 	if strings.HasSuffix(e.Type, "_removed") {
 		number--
 	}
-	for _, readable := range c.shown.Readable() {
-		if readable.ID == number {
-			return fmt.Sprintf("%s?%s=%d", e.path(), graph.AsOfName, number)
-		}
+	if isReadable(c.shown, number) {
+		return fmt.Sprintf("%s?%s=%d", e.path(), graph.AsOfName, number)
 	}
 	return ""
+}
+
+func isReadable(shown *catalog.Release, number int) bool {
+	return slices.ContainsFunc(shown.Readable(), func(info *ent.Release) bool { return info.ID == number })
 }
 
 // pageExists reports whether a release has the page of an item at a path. Pages of

@@ -115,7 +115,6 @@ func (r *request) SortBy(column string) (h sortHeader) {
 }
 
 type toolView struct {
-	knownReleases
 	Feed        feedInfo
 	Categories  []category
 	Tool        *tool
@@ -149,7 +148,7 @@ func (v *toolView) prepare(ctx context.Context, s *Site, r *request) (err error)
 			v.LastPrice.Since = e.At
 		}
 	}
-	v.Versions = newVersionHistory(r, v.Tool, &v.knownReleases, v.Categories)
+	v.Versions = newVersionHistory(r, v.Tool, v.Categories)
 	r.feeds, r.figures, r.structured = []page.Feed{toolFeed(r, v.Tool.Slug, v.Tool.Name)}, []*figure{v.History, v.Market}, v.structured(r)
 	return nil
 }

@@ -30,22 +30,6 @@ type version struct {
 	Before, After map[string]any
 }
 
-// knownReleases has what a page needs to link to releases: the newest ones, and
-// the oldest of all.
-type knownReleases struct {
-	Releases struct{ Nodes []release }
-	Oldest   struct{ Nodes []release }
-}
-
-// find returns a release. Only the number of an old one may be known; it counts
-// as readable if all releases are.
-func (k *knownReleases) find(number int) release {
-	if i := slices.IndexFunc(k.Releases.Nodes, func(r release) bool { return r.Number == number }); i >= 0 {
-		return k.Releases.Nodes[i]
-	}
-	return release{Number: number, Readable: len(k.Oldest.Nodes) > 0 && k.Oldest.Nodes[0].Readable}
-}
-
 // versionHistory is the list of versions on a tool's page, newest first.
 type versionHistory struct {
 	Recent, Older []versionEntry // Older is collapsed
@@ -80,14 +64,14 @@ const (
 	recentVersions = 5
 )
 
-func newVersionHistory(r *request, t *tool, known *knownReleases, categories []category) versionHistory {
+func newVersionHistory(r *request, t *tool, categories []category) versionHistory {
 	slug, versions := t.Slug, t.Versions
 	h := versionHistory{Truncated: len(versions) > maxVersions, JSON: r.Link("/api/v1/tools/", slug, "/versions")}
 	for _, v := range versions[:min(len(versions), maxVersions)] {
 		entry := versionEntry{
 			Event: r.lang.Text(v.event()), Release: v.FirstRelease, Date: v.Date, Changes: v.changes(r.lang, categories),
 		}
-		if known.find(v.FirstRelease).Readable {
+		if isReadable(r.shown, v.FirstRelease) {
 			entry.Path = v.pageAsOf(slug, v.FirstRelease)
 		}
 		h.Recent = append(h.Recent, entry)

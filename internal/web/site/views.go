@@ -21,8 +21,7 @@ type listOf[T any] struct {
 }
 
 type retiredToolView struct {
-	Feed feedInfo
-	knownReleases
+	Feed              feedInfo
 	RetiredTool, Tool *tool
 	Categories        []category
 	Versions          versionHistory `json:"-"`
@@ -32,7 +31,7 @@ type retiredToolView struct {
 func (v *retiredToolView) prepare(_ context.Context, _ *Site, r *request) error {
 	switch {
 	case v.RetiredTool != nil:
-		v.Versions = newVersionHistory(r, v.RetiredTool, &v.knownReleases, v.Categories)
+		v.Versions = newVersionHistory(r, v.RetiredTool, v.Categories)
 		v.Lifetime = newLifetime(v.RetiredTool.Versions, v.RetiredTool.RetiredAt)
 		r.feeds = []page.Feed{toolFeed(r, v.RetiredTool.Slug, v.RetiredTool.Name)}
 		return nil

@@ -91,8 +91,8 @@ func NewPage(cfg Config) *Page { return &Page{Config: cfg, now: time.Now} }
 
 const (
 	shownDays = 90
-	// target is the availability that the Pro plan aims for, in percent.
-	target = 99.0
+	// Target is the availability that the Pro plan aims for, in percent.
+	Target = 99
 	// freshFor is how long a snapshot is shown before it is read again.
 	freshFor = 30 * time.Second
 	// readTimeout is how long a visitor waits for the database.
@@ -162,7 +162,7 @@ func (p *Page) refresh() error {
 		}
 		return err
 	}
-	s := &snapshot{Total: total, Today: days[len(days)-1], Target: target, Width: len(days) * barDistance, ReadAt: now, outages: outages}
+	s := &snapshot{Total: total, Today: days[len(days)-1], Target: Target, Width: len(days) * barDistance, ReadAt: now, outages: outages}
 	for i, day := range days {
 		if day.Known() && s.Since.IsZero() {
 			s.Since = day.Date
@@ -219,7 +219,7 @@ func (d Day) class() string {
 		return "unknown"
 	case d.Up == d.Minutes:
 		return "good"
-	case d.Availability()*100 >= target:
+	case d.Availability()*100 >= Target:
 		return "fair"
 	}
 	return "bad"
