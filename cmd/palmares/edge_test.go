@@ -184,7 +184,7 @@ func edgePaths() []string {
 		"/tools/t1", "/.well-known/api-catalog",
 	}
 	for _, language := range []string{"/en", "/fr"} {
-		for _, path := range []string{"/", "/tools", "/tools?category=code", "/tools.md", "/comparatifs", "/categories", "/cimetiere", "/releases", "/changes", "/prices", "/trends", "/compare", "/search?q=texte", "/guides", "/status"} {
+		for _, path := range []string{"/", "/tools", "/tools?category=code", "/tools.md", "/comparatifs", "/categories", "/cimetiere", "/editions/1", "/changes", "/prices", "/trends", "/compare", "/search?q=texte", "/guides", "/status"} {
 			paths = append(paths, language+path)
 		}
 		for _, slug := range []string{"t1", "t2", "t3"} {

@@ -172,7 +172,7 @@ func (c Config) Credit() string { return fmt.Sprintf("Source : %s (%s)", c.Servi
 
 // Service returns what all pages need to know about the service.
 func (c Config) Service() page.Service {
-	return page.Service{PublicURL: c.PublicURL, ServiceName: c.ServiceName, Credit: c.Credit(), Contact: c.Contact}
+	return page.Service{PublicURL: c.PublicURL, ServiceName: c.ServiceName, Credit: c.Credit(), Contact: c.Contact, Log: c.Log}
 }
 
 // REST returns what the REST API needs to know about the service.

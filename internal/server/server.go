@@ -219,9 +219,15 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 
 	// Pages.
+	facts, isDemo := cfg.Facts, cfg.Demo && cfg.Facts == info.Facts{}
+	if isDemo {
+		facts = info.DemoFacts
+		facts.SecurityExpires = cfg.Now().AddDate(0, 6, 0).Format(time.DateOnly)
+	}
 	service, visitors := cfg.Service(), cmp.Or(cfg.Visitors, visitor.NewLimiter(cfg.Proxies))
+	service.Publisher, service.Plans = facts.Publisher, page.Plans{Anonymous: planOf(auth.Anonymous), Developer: planOf(auth.Developer), Pro: planOf(auth.Pro)}
 	pages, err := site.New(site.Config{
-		Service: service, Executor: engine.executor, Cache: engine.cache, Log: cfg.Log, Visitors: visitors,
+		Service: service, Executor: engine.executor, Cache: engine.cache, Visitors: visitors,
 		Suggested: routes.listed(func(l *listing) []string { return l.suggested }), SitemapPages: routes.listed(func(l *listing) []string { return l.sitemap }),
 		Pattern: func(r *http.Request) string { return routes.match(r).pattern },
 	})
@@ -231,20 +237,15 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	account := portal.New(portal.Config{
 		Service: service, SignInDisabled: cfg.signInDisabled(), TrustedProxies: cfg.Proxies, Store: db, Keyring: access.keyring, Mail: mailer,
 		Billing: payments, Webhooks: webhooks, Queries: saved, API: api, IsDownload: rest.IsDownload, Files: access.quota.Count(downloads),
-		OAuth: connect, Count: access.quota.Take, Charge: visitors.Charge, Example: func(ctx context.Context) string { return examplePath(ctx, db) }, Log: cfg.Log,
+		OAuth: connect, Count: access.quota.Take, Charge: visitors.Charge, Example: func(ctx context.Context) string { return examplePath(ctx, db) },
 	})
 	guides, err := guide.New(guide.Config{Service: service})
 	if err != nil {
 		return nil, err
 	}
-	facts, isDemo := cfg.Facts, cfg.Demo && cfg.Facts == info.Facts{}
-	if isDemo {
-		facts = info.DemoFacts
-		facts.SecurityExpires = cfg.Now().AddDate(0, 6, 0).Format(time.DateOnly)
-	}
 	information, err := info.New(info.Config{
 		Service: service, ServiceURL: cfg.ServiceURL, Folder: cfg.PagesDir,
-		Anonymous: planOf(auth.Anonymous), Developer: planOf(auth.Developer), Pro: planOf(auth.Pro), Facts: facts, Demo: isDemo,
+		Facts: facts, Demo: isDemo,
 	})
 	if err != nil {
 		return nil, err
@@ -252,16 +253,16 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	docs := apidocs.New(apidocs.Config{
 		Service: service, Schema: schemaText(), Document: rest.DocumentPath, Guides: guideTexts(guides),
 		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(cfg.Limits), Sections: textSections(api), Samples: api.Samples,
-		Cache: engine.cache, Explain: api.Explain, Run: engine.runPublic, Cost: engine.cost, SavePath: "/account/queries/new", Key: account.Key, Log: cfg.Log,
+		Cache: engine.cache, Explain: api.Explain, Run: engine.runPublic, Cost: engine.cost, SavePath: "/account/queries/new", Key: account.Key,
 	})
-	statusPage := status.NewPage(status.Config{Service: service, Store: db, Log: cfg.Log, Healthy: recorder.Healthy, DownSince: recorder.DownSince})
+	statusPage := status.NewPage(status.Config{Service: service, Store: db, Healthy: recorder.Healthy, DownSince: recorder.DownSince})
 
 	// The mount table, and the chain in front of it.
 	state := &state{}
 	health := &health{store: db, log: cfg.Log, release: engine.release, loaded: engine.executor.Loaded, state: state}
 	mounts := newRoutes(table(handlers{
-		rest: api, graphql: graphQL, mcp: agents, saved: &queries.Pages{Service: service, Queries: saved, Visitors: visitors, Log: cfg.Log},
-		files: downloads, fileList: &filelist.Page{Service: service, Files: downloads, Log: cfg.Log},
+		rest: api, graphql: graphQL, mcp: agents, saved: &queries.Pages{Service: service, Queries: saved, Visitors: visitors},
+		files: downloads, fileList: &filelist.Page{Service: service, Files: downloads},
 		feeds: feeds.New(feeds.Config{
 			Store: db, Cache: engine.cache, PublicURL: cfg.PublicURL, ServiceName: cfg.ServiceName, Credit: cfg.Credit(), Log: cfg.Log,
 			Visitors: visitors,

@@ -20,7 +20,7 @@ import (
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
 	"palmares/internal/web/guide"
-	"palmares/internal/web/info"
+	"palmares/internal/web/page"
 	"palmares/internal/web/site"
 	"palmares/internal/web/status"
 	"palmares/rest"
@@ -35,15 +35,15 @@ func examplePath(ctx context.Context, db *store.Store) string {
 	return "/api/embeddings/" + slug
 }
 
-// planOf returns a plan for the pricing page.
-func planOf(plan auth.Plan) info.Plan {
+// planOf returns a plan for pages.
+func planOf(plan auth.Plan) page.Plan {
 	terms := plan.Terms()
-	shown := info.Plan{
+	shown := page.Plan{
 		DailyQuota: terms.DailyQuota, Keys: terms.Keys, SavedQueries: terms.SavedQueries, Streams: terms.Streams,
 		Downloads: terms.Downloads > 0, Embeddings: terms.Embeddings, Webhooks: terms.Webhooks,
 	}
 	if plan == auth.Pro {
-		shown.MonthlyEuros, shown.Uptime = billing.MonthlyEuros, 99
+		shown.MonthlyEuros, shown.Uptime = billing.MonthlyEuros, status.Target
 	}
 	return shown
 }
@@ -128,6 +128,7 @@ func textSections(api *rest.Handler) []apidocs.Section {
 		}},
 		{Title: "Events", Links: eventLinks},
 		{Title: "About", Links: []apidocs.Link{
+			{Name: "Editions", Path: "/en/changes.md", Note: "What each release changed, and a list of all releases. Each has a page, such as /en/editions/1.md."},
 			{Name: "About", Path: "/en/about.md", Note: "Who publishes the catalog, and how to contact them."},
 			{Name: "How tools are tested", Path: "/en/method.md", Note: "What scores, verifiability and obsolescence mean."},
 			{Name: "License", Path: "/en/licence.md", Note: "The data is free to reuse, provided that you show the credit line."},

@@ -8,7 +8,6 @@ import (
 	"embed"
 	"errors"
 	"html/template"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -49,7 +48,7 @@ type Config struct {
 	Charge         func(*http.Request) (done func(), err error)   // charges what follows to the visitor's budget; may be nil
 	Count          func(http.ResponseWriter, *http.Request) error // counts a request of the caller; may be nil
 	Example        func(context.Context) string                   // API path to try with a new key
-	Log            *slog.Logger
+
 }
 
 // Portal serves the account pages.
@@ -407,42 +406,28 @@ func (p *Portal) fail(v *visit, err error) {
 		}
 		err = &problem.Problem{Code: problem.Unavailable, Message: string(message), Cause: cmp.Or(databaseErr.Cause, err)}
 	}
-	if reason := problem.Of(err); reason.Code.Status() >= http.StatusInternalServerError && v.Context().Err() == nil {
-		p.Log.ErrorContext(v.Context(), "account page failed", "path", v.URL.Path, "cause", cmp.Or(reason.Cause, err), "request_id", problem.RequestID(v.Context()))
-	}
-	p.showError(v, err)
+	p.showError(v, err, false)
 }
 
 // Refuse writes the error page for a request that was rejected before it
 // reached the portal. It logs nothing.
 func (p *Portal) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p.setHeaders(w.Header())
-	p.showError(&visit{Request: r, w: w}, err)
+	p.showError(&visit{Request: r, w: w}, err, true)
 }
 
-func (p *Portal) showError(v *visit, err error) {
-	reason := problem.Of(err)
-	l, status := lang.Of(v.Context()), reason.Code.Status()
-	title := lang.Message("Something went wrong")
-	data := page.ErrorPage{Text: reason.In(l)}
-	switch reason.Code {
-	case problem.NotFound:
-		title = "Page not found"
-	case problem.Gone: // a new email helps
-		data.Retry = "/login"
+func (p *Portal) showError(v *visit, err error, logged bool) {
+	l, reason := lang.Of(v.Context()), problem.Of(err)
+	data := page.ErrorPage{Title: l.Text(errorTitles[reason]), More: page.Suggestion{Path: "/login", Name: l.Text("Sign in")}, Logged: logged}
+	switch {
+	case v.account != nil:
+		data.More = page.Suggestion{Path: "/account", Name: l.Text("Go to your account")}
+	case reason.Code == problem.Gone:
+		data.More.Name = l.Text("Request a new email")
 	}
-	data.Title = l.Text(cmp.Or(errorTitles[reason], title))
-	if status >= http.StatusInternalServerError {
-		data.RequestID = problem.RequestID(v.Context())
-	}
-	if status == http.StatusServiceUnavailable {
-		v.w.Header().Set("Retry-After", "60")
-	}
-	content := p.content(v, &data)
-	if v.account != nil {
-		// Without the address: a cache might mistake the path of an unknown page, such
-		// as /account/style.css, for a public file.
-		data.More, content.Email = page.Suggestion{Path: "/account", Name: l.Text("Go to your account")}, ""
-	}
-	pages.WriteError(v.w, v.Request, p.Log, reason, content)
+	content := p.content(v, nil)
+	// Without the address: a cache might mistake the path of an unknown page, such as
+	// /account/style.css, for a public file.
+	content.Email = ""
+	p.Fail(v.w, v.Request, err, content, data)
 }

@@ -58,8 +58,8 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	s := &site{t: t, db: db, log: &testkit.Log{}, smtp: testkit.StartSMTP(t)}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg := Config{
-		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors."},
-		Store:   db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log,
+		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors.", Log: log},
+		Store:   db, Keyring: auth.NewKeyring(db, log, auth.Rules{}),
 		Mail:    s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
 		Billing: billing.New(billing.Config{Store: db, Log: log}),
 		Example: func(context.Context) string { return "/api/v1/tools" },

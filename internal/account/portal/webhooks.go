@@ -62,7 +62,7 @@ func (p *Portal) choices(v *visit, form webhook.NewEndpoint) (c eventChoices, er
 
 // spec reads the inputs of both forms.
 func spec(v *visit) webhook.NewEndpoint {
-	tools := strings.FieldsFunc(strings.ToLower(v.PostFormValue("tools")), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	tools := strings.FieldsFunc(strings.ToLower(v.FormValue("tools")), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	return webhook.NewEndpoint{
 		Types: v.PostForm["type"], Filter: webhook.Filter{Categories: v.PostForm["category"], Tools: tools}, Batches: v.PostFormValue("batches") != "",
 	}

@@ -273,7 +273,7 @@ func TestFeeds(t *testing.T) {
 		expect(t, "content", prices.Entries[1].Content, "price: 20 €/mois → 15 €/mois\nSince 2026-11-02")
 		retired := valid(t, get(h, "cimetiere.atom"))
 		expect(t, "retired", titles(retired), []string{"C is retired: acquired", "The catalog was published with 4 tools, 1 comparison and 2 retired tools"})
-		expect(t, "links", links(changes), []string{"/tools/old", "/tools/d?as_of=1", "/comparisons/duel", "/graveyard/c", "/tools/old", "/tools/b", "/tools/b", "/tools/plume", "/tools/plume", "/releases"})
+		expect(t, "links", links(changes), []string{"/tools/old", "/tools/d?as_of=1", "/comparisons/duel", "/graveyard/c", "/tools/old", "/tools/b", "/tools/b", "/tools/plume", "/tools/plume", "/editions/1"})
 
 		expect(t, "feed", []string{changes.ID, changes.Title, changes.Author.Name, changes.Rights}, []string{"tag:api.palmares.example,2026:feeds/changes.atom", "palmarès <&>: What changed", "palmarès <&>", "Source : palmarès & Cie"})
 		// Feed readers recognize entries by their IDs, which are those of the events.

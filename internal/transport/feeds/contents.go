@@ -117,7 +117,7 @@ func (c *contents) name(event *journal.Event) string {
 func pathOf(event *journal.Event) string {
 	switch event.Type {
 	case journal.EventCatalogPublished:
-		return "/releases"
+		return "/editions/" + strconv.Itoa(event.Release)
 	case journal.EventCategoryCreated, journal.EventCategoryUpdated, journal.EventCategoryRemoved:
 		return "/categories/" + event.Slug
 	case journal.EventComparisonPublished, journal.EventComparisonUpdated, journal.EventComparisonRemoved:
@@ -155,7 +155,7 @@ func (c *contents) itemPage(f feed) string {
 // that release can no longer be read, the list of changes.
 func (c *contents) pageAt(address string, release int) string {
 	switch {
-	case address == "/releases" || c.current(address) != "":
+	case strings.HasPrefix(address, "/editions/") || c.current(address) != "":
 		return address
 	case release < c.shown.HistoryFrom() || release < 1:
 		return "/changes"

@@ -33,7 +33,7 @@ var rows = []row{
 	{name: "compare_tools", title: "Compare tools", page: "/tools/{a} /tools/{b}", slugs: map[string][]string{"a": {"a"}, "b": {"b"}, "c": {"c"}}, arrange: arrangeComparison},
 	{name: "list_categories", title: "List categories", page: "/categories"},
 	{name: "price_changes", title: "Price changes", page: "/tools /feeds/prices.atom", sizeArgument: "limit", explain: explainNoChanges},
-	{name: "whats_new", title: "What is new", page: "/releases", sizeArgument: "limit", arrange: arrangeNews, explain: explainNoChanges},
+	{name: "whats_new", title: "What is new", page: "/changes", sizeArgument: "limit", arrange: arrangeNews, explain: explainNoChanges},
 	{name: "retired_tools", title: "Retired tools", page: "/graveyard", sizeArgument: "limit", explain: explainNoRetired},
 	{name: "catalog_stats", title: "Catalog statistics", page: "/"},
 }

@@ -9,7 +9,6 @@ import (
 	"embed"
 	"encoding/json"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -78,7 +77,6 @@ type Config struct {
 	SavePath string
 	// Key returns an API key of the signed-in user, or "".
 	Key func(*http.Request) string
-	Log *slog.Logger
 }
 
 // Pages serves the explorer, the reference and the texts.

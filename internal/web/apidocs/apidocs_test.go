@@ -64,7 +64,7 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 		Errors:   []rest.Field{{Name: "404", Description: "Nothing has this slug."}},
 		Guides:   []Guide{{Title: "Caching", Summary: "Cache.", URL: "https://palmares.example/guides/caching.md", Markdown: "# Caching\n\nCache.\n"}},
 		Sections: []Section{{"REST", []Link{{"/api/v1/tools", "/api/v1/tools", "Tools."}}}},
-		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
+		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)", Log: slog.New(slog.DiscardHandler)},
 		Schema:   "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
 		Operations: []rest.Operation{{Path: "/api/v1/tools/{slug}", Tag: "tools", Summary: "One tool", Details: "Not `<b>`.", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []rest.Parameter{{Param: params.Param{Name: "slug"}, InPath: true}}, Response: "`ToolItem`"}},
 		Explain: func(target string) (string, map[string]any, error) {
@@ -77,7 +77,6 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 			return "", nil, problem.New(problem.BadInput, "limit must be an integer (got \"<b>\").")
 		},
 		Key: func(*http.Request) string { return key },
-		Log: slog.New(slog.DiscardHandler),
 	}, files)
 }
 

@@ -158,7 +158,7 @@ func TestDeprecatedPaths(t *testing.T) {
 	const sentence = "Deprecated since 2026-11-16, to be removed on 2027-06-30."
 	log := slog.New(slog.DiscardHandler)
 	pages := newPages(Config{
-		Cache: cache.New(1<<20, nil, log), Log: log, Key: func(*http.Request) string { return "" },
+		Cache: cache.New(1<<20, nil, log), Key: func(*http.Request) string { return "" },
 		Samples:    func(context.Context) (*rest.Samples, error) { return &rest.Samples{Release: 1}, nil },
 		Run:        func(context.Context, string) ([]byte, error) { return []byte("{}"), nil },
 		Operations: []rest.Operation{{Path: "/api/v1/old", Summary: "Old", Query: "query old { a }", Deprecated: sentence}},

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"html/template"
-	"log/slog"
 	"net/http"
 
 	"palmares/internal/core/lang"
@@ -18,7 +17,6 @@ import (
 type Page struct {
 	page.Service
 	Files *files.Handler
-	Log   *slog.Logger
 }
 
 //go:embed templates
@@ -35,22 +33,17 @@ var templates = page.NewTemplates(templateFiles, "templates", func(l lang.Langua
 
 // ServeHTTP shows the page. While the files are being written, it says so.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
-	caching := "public, max-age=60"
-	list, err := p.Files.List(r.Context())
-	if err != nil {
-		caching = "no-store"
-		if !errors.Is(err, r.Context().Err()) {
-			p.Log.WarnContext(r.Context(), "listing files failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+	p.Handle(page.FormPolicy, func(w http.ResponseWriter, r *http.Request) error {
+		caching := "public, max-age=60"
+		list, err := p.Files.List(r.Context())
+		if err != nil {
+			caching = "no-store"
+			if !errors.Is(err, r.Context().Err()) {
+				p.Log.WarnContext(r.Context(), "listing files failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+			}
 		}
-	}
-	content := p.Content(lang.Of(r.Context()), files.PagePath, page.Head{}, list)
-	content.Markdown, content.AsMarkdown = page.MarkdownPath(files.PagePath), page.WantsMarkdown(r)
-	err = page.CheckMethod(w, r)
-	if err == nil {
-		err = templates.Send(w, r, "files", content, caching)
-	}
-	if err != nil {
-		problem.Write(w, err)
-	}
+		content := p.Content(lang.Of(r.Context()), files.PagePath, page.Head{}, list)
+		content.Markdown, content.AsMarkdown = page.MarkdownPath(files.PagePath), page.WantsMarkdown(r)
+		return templates.Send(w, r, "files", content, caching)
+	})(w, r)
 }

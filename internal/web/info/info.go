@@ -39,22 +39,10 @@ var Names = []string{"about", "method", "pricing", "terms", "privacy", "licence"
 // Config configures the pages.
 type Config struct {
 	page.Service
-	ServiceURL                string // in the credit line
-	Folder                    string // has files that replace texts, or ""
-	Anonymous, Developer, Pro Plan
-	Facts                     Facts
-	Demo                      bool // the facts are not real
-}
-
-// Plan is what callers of the API get.
-type Plan struct {
-	MonthlyEuros         float64 // 0 if it is free
-	DailyQuota           int     // requests; 0 means unlimited
-	Keys, SavedQueries   int
-	Streams              int // at the same time
-	Downloads            bool
-	Embeddings, Webhooks bool
-	Uptime               int // target in percent; 0 means that there is none
+	ServiceURL string // in the credit line
+	Folder     string // has files that replace texts, or ""
+	Facts      Facts
+	Demo       bool // the facts are not real
 }
 
 // Pages serves all pages, rendered once.
@@ -228,8 +216,8 @@ func (p *Pages) values(l lang.Language) map[string]string {
 		"service": p.ServiceName, "base": p.PublicURL, "contact": p.contact(l), "plans": p.plans(l), "facts": p.facts(l), "credit": p.Credit,
 		"credit_html":        fmt.Sprintf(`Source : <a href="%s">%s</a>`, address, name),
 		"credit_md":          fmt.Sprintf("Source : [%s](%s)", p.ServiceName, p.ServiceURL),
-		"anonymous_requests": l.Number(p.Anonymous.DailyQuota), "developer_requests": l.Number(p.Developer.DailyQuota),
-		"pro_price": l.Euros(p.Pro.MonthlyEuros), "uptime": percent(l, p.Pro.Uptime),
+		"anonymous_requests": l.Number(p.Plans.Anonymous.DailyQuota), "developer_requests": l.Number(p.Plans.Developer.DailyQuota),
+		"pro_price": l.Euros(p.Plans.Pro.MonthlyEuros), "uptime": percent(l, p.Plans.Pro.Uptime),
 	}
 }
 
@@ -248,9 +236,9 @@ func (p *Pages) contact(l lang.Language) string {
 
 // plans returns a table of the plans.
 func (p *Pages) plans(l lang.Language) string {
-	all := []Plan{p.Anonymous, p.Developer, p.Pro}
+	all := []page.Plan{p.Plans.Anonymous, p.Plans.Developer, p.Plans.Pro}
 	var table strings.Builder
-	row := func(name string, cell func(Plan) string) {
+	row := func(name string, cell func(page.Plan) string) {
 		table.WriteString("| " + name + " |")
 		for _, plan := range all {
 			table.WriteString(" " + cell(plan) + " |")
@@ -271,26 +259,26 @@ func (p *Pages) plans(l lang.Language) string {
 		return none
 	}
 	fmt.Fprintf(&table, "| %s | %s | Developer | Pro |\n|---|---|---|---|\n", l.Text("What you get"), l.Text("No API key"))
-	row(l.Text("Price"), func(plan Plan) string {
+	row(l.Text("Price"), func(plan page.Plan) string {
 		if plan.MonthlyEuros == 0 {
 			return l.Text("free")
 		}
 		return l.Text("%s per month plus VAT", l.Euros(plan.MonthlyEuros))
 	})
-	row(l.Text("Requests per day"), func(plan Plan) string {
+	row(l.Text("Requests per day"), func(plan page.Plan) string {
 		if plan.DailyQuota == 0 {
 			return l.Text("unlimited")
 		}
 		return l.Number(plan.DailyQuota)
 	})
-	row(l.Text("REST, GraphQL, MCP and the full history"), func(Plan) string { return included(true) })
-	row(l.Text("API keys"), func(plan Plan) string { return number(plan.Keys) })
-	row(l.Text("Review texts for embeddings"), func(plan Plan) string { return included(plan.Embeddings) })
-	row(l.Text("Downloads as CSV, Excel and NDJSON"), func(plan Plan) string { return included(plan.Downloads) })
-	row(l.Text("Saved queries"), func(plan Plan) string { return number(plan.SavedQueries) })
-	row(l.Text("Concurrent live streams"), func(plan Plan) string { return number(plan.Streams) })
-	row(l.Text("Webhooks"), func(plan Plan) string { return included(plan.Webhooks) })
-	row(l.Text("Uptime target"), func(plan Plan) string {
+	row(l.Text("REST, GraphQL, MCP and the full history"), func(page.Plan) string { return included(true) })
+	row(l.Text("API keys"), func(plan page.Plan) string { return number(plan.Keys) })
+	row(l.Text("Review texts for embeddings"), func(plan page.Plan) string { return included(plan.Embeddings) })
+	row(l.Text("Downloads as CSV, Excel and NDJSON"), func(plan page.Plan) string { return included(plan.Downloads) })
+	row(l.Text("Saved queries"), func(plan page.Plan) string { return number(plan.SavedQueries) })
+	row(l.Text("Concurrent live streams"), func(plan page.Plan) string { return number(plan.Streams) })
+	row(l.Text("Webhooks"), func(plan page.Plan) string { return included(plan.Webhooks) })
+	row(l.Text("Uptime target"), func(plan page.Plan) string {
 		if plan.Uptime == 0 {
 			return none
 		}

@@ -18,10 +18,11 @@ import (
 
 func config(folder string) info.Config {
 	return info.Config{
-		Service:    page.Service{PublicURL: "https://palmares.example", ServiceName: `Palma "res" <x>`, Credit: "Source : palmares (https://palmares.example)", Contact: "hello@palmares.example"},
+		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: `Palma "res" <x>`, Credit: "Source : palmares (https://palmares.example)", Contact: "hello@palmares.example", Plans: page.Plans{
+			Anonymous: page.Plan{DailyQuota: 123, Streams: 5}, Developer: page.Plan{DailyQuota: 4567, Keys: 3, Embeddings: true, Downloads: true},
+			Pro: page.Plan{Keys: 10, Embeddings: true, Downloads: true, Webhooks: true, MonthlyEuros: 89, Uptime: 98},
+		}},
 		ServiceURL: "https://palmares.example", Folder: folder,
-		Anonymous: info.Plan{DailyQuota: 123, Streams: 5}, Developer: info.Plan{DailyQuota: 4567, Keys: 3, Embeddings: true, Downloads: true},
-		Pro: info.Plan{Keys: 10, Embeddings: true, Downloads: true, Webhooks: true, MonthlyEuros: 89, Uptime: 98},
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 // sections are the first parts of the paths of all pages.
 var sections = []string{
-	"", "index", "tools", "search", "compare", "comparatifs", "comparisons", "categories", "cimetiere", "graveyard", "changes", "prices", "trends", "releases",
+	"", "index", "tools", "search", "compare", "comparatifs", "comparisons", "categories", "cimetiere", "graveyard", "changes", "editions", "prices", "trends", "releases",
 	"q", "files", "guides", "changelog", "docs", "explorer", "login", "logout", "account", "status",
 	"about", "method", "pricing", "terms", "privacy", "licence", "contact",
 }

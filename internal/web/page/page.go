@@ -6,8 +6,8 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"html/template"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"path"
 	"slices"
@@ -25,12 +25,32 @@ var files embed.FS
 // Service is the service that all pages belong to.
 type Service struct {
 	PublicURL, ServiceName, Credit string
-	Contact                        string // email address of the operator, or ""
+	Contact                        string // email address or URL of the operator, or ""
+	Publisher                      string // name, or ""
+	Log                            *slog.Logger
+	Plans                          Plans
 }
+
+// Plans are what callers of the API get without and with an account.
+type Plans struct{ Anonymous, Developer, Pro Plan }
+
+// Plan is what callers of the API get.
+type Plan struct {
+	MonthlyEuros         float64 // 0 if it is free
+	DailyQuota           int     // requests; 0 means unlimited
+	Keys, SavedQueries   int
+	Streams              int // at the same time
+	Downloads            bool
+	Embeddings, Webhooks bool
+	Uptime               int // target in percent; 0 means that there is none
+}
+
+// Requests returns the number of requests per day in English.
+func (p Plan) Requests() string { return lang.English.Number(p.DailyQuota) }
 
 // Content returns the layout of a page. Path has no language prefix.
 func (s Service) Content(l lang.Language, path string, head Head, data any) Content {
-	return Content{Language: l, Base: s.PublicURL, Service: s.ServiceName, Credit: s.Credit, Contact: s.Contact, Path: path, Head: head, Data: data}
+	return Content{Language: l, Base: s.PublicURL, Service: s.ServiceName, Credit: s.Credit, Contact: s.Contact, Plans: s.Plans, Path: path, Head: head, Data: data}
 }
 
 // Secure reports whether the service is reached over https.
@@ -44,11 +64,13 @@ type Content struct {
 	Contact         string // email address of the operator, or ""
 	Email           string // email address of the signed-in user, or ""
 	Path            string // path of the page, without a language prefix
+	Plans           Plans
 	Query           string // parameters that belong to the page's URL, or ""
 	Notice          string // confirms the previous action
 	FormError       string // error in the submitted form
 	Markdown        string // path of the Markdown version, or ""
 	AsMarkdown      bool   // send the Markdown version
+	Image           string // path of an image about the page, or "" for that of the service
 	Feeds           []Feed // Atom feeds about what the page shows
 	NoIndex         bool   // search engines leave the page out
 	AsOf            *AsOf  // the release that the page shows if it was selected, or nil
@@ -140,21 +162,6 @@ func (c Content) CatalogPath(path string) string {
 // Section reports whether the page is at path or below it.
 func (c Content) Section(path string) bool {
 	return c.Path == path || strings.HasPrefix(c.Path, path+"/")
-}
-
-// ErrorPage is the data of the "error" template.
-type ErrorPage struct {
-	Title, Text string
-	Suggestions []Suggestion
-	Retry       string     // path of the "Try again" button, or ""
-	More        Suggestion // another button; none if its path is ""
-	RequestID   string     // shown for server errors
-}
-
-// Suggestion is a page that the visitor may have meant.
-type Suggestion struct {
-	Path, Name string
-	Lang       template.HTMLAttr // language of Name if it is not English
 }
 
 // HTML is the Content-Type of pages.

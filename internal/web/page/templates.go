@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"html/template"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"net/http"
 	"path"
@@ -13,7 +12,6 @@ import (
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
-	"palmares/internal/core/problem"
 )
 
 // Templates are the pages of a package by language.
@@ -24,23 +22,18 @@ type Templates map[lang.Language]pages
 // of a short command.
 type pages map[string]func() (*template.Template, error)
 
-// NewTemplates returns the pages in folder, and a page "error" unless there is
-// one. All of them can use the templates in the subfolder "parts", and the
-// functions, which may depend on the language.
+// NewTemplates returns the pages in folder. All of them can use the templates in the
+// subfolder "parts", and the functions, which may depend on the language.
 func NewTemplates(from fs.FS, folder string, funcs func(lang.Language) template.FuncMap) Templates {
 	all := Templates{}
 	for _, l := range lang.All {
 		all[l] = pages{}
 		layout := sync.OnceValue(func() *template.Template { return mustParseLayout(from, folder, l, funcs) })
-		add := func(from fs.FS, file string) {
+		own, _ := fs.Glob(from, path.Join(folder, "*.html"))
+		for _, file := range own {
 			all[l][strings.TrimSuffix(path.Base(file), ".html")] = sync.OnceValues(func() (*template.Template, error) {
 				return template.Must(layout().Clone()).ParseFS(from, file)
 			})
-		}
-		add(files, "templates/error.html")
-		own, _ := fs.Glob(from, path.Join(folder, "*.html"))
-		for _, file := range own {
-			add(from, file)
 		}
 	}
 	return all
@@ -140,15 +133,4 @@ func (t Templates) Write(w http.ResponseWriter, status int, name string, content
 		send(w)
 	}
 	return err
-}
-
-// WriteError sends the "error" page of a problem, or JSON if that cannot be
-// rendered.
-func (t Templates) WriteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, p *problem.Problem, content Content) {
-	w.Header().Set("Cache-Control", "no-store")
-	content.NoIndex = true
-	if err := t.Write(w, p.Code.Status(), "error", content); err != nil {
-		log.ErrorContext(r.Context(), "rendering error page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
-		problem.Write(w, p)
-	}
 }

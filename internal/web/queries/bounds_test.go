@@ -180,11 +180,50 @@ func TestPagesAreRenderedOnBudget(t *testing.T) {
 		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
 		r.Header.Set("Accept", "text/html")
 		ctx, end := context.WithCancel(r.Context())
-		pages := &Pages{Queries: saved, Visitors: ending{end}, Log: log}
+		pages := &Pages{Queries: saved, Visitors: ending{end}}
 		pages.ServeHTTP(w, r.WithContext(ctx))
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || ctx.Err() == nil {
 			t.Errorf("%s: got %d %.200s, released %v, want a complete page and the budget released", path, w.Code, w.Body, ctx.Err() != nil)
 		}
+	}
+}
+
+// Public pages are cached unless somebody identifies themselves, and all are compressed.
+func TestCachingOfQueryPages(t *testing.T) {
+	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
+	feedtest.Publish(t, s, demo.Catalog())
+	memory := cache.New(1<<20, nil, log)
+	saved, err := saved.New(saved.Config{
+		Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log,
+		BuiltIn: []saved.BuiltIn{{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"}},
+	})
+	check.OK(t, err)
+	pages := &Pages{Queries: saved, Visitors: ending{func() {}}}
+	for header, want := range map[string]string{"": "public, max-age=0, s-maxage=60", "Authorization": "private, no-cache", "Cookie": "private, no-cache"} {
+		r, w := httptest.NewRequest(http.MethodGet, "/q/palmares/scores", nil), httptest.NewRecorder()
+		r.Header.Set("Accept", "text/html")
+		r.Header.Set("Accept-Encoding", "gzip")
+		if header != "" {
+			r.Header.Set(header, "a=b")
+		}
+		pages.ServeHTTP(w, r)
+		if got := w.Header(); w.Code != http.StatusOK || got.Get("Cache-Control") != want || got.Get("Content-Encoding") != "gzip" || !strings.Contains(got.Get("Vary"), "Accept-Language") {
+			t.Errorf("with %q: got %d %v, want %s and gzip", header, w.Code, got, want)
+		}
+	}
+}
+
+// While the database fails, the gallery says so, and visitors can try again.
+func TestGalleryWhileDatabaseFails(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	queries, err := saved.New(saved.Config{Store: s, Executor: graphtest.New(graph.Config{Catalog: s})})
+	check.OK(t, err)
+	_, err = s.Write.ExecContext(t.Context(), "ALTER TABLE saved_queries RENAME TO hidden")
+	check.OK(t, err)
+	pages, w := &Pages{Service: page.Service{Log: slog.New(slog.DiscardHandler)}, Queries: queries, Visitors: ending{func() {}}}, httptest.NewRecorder()
+	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/q?search=a", nil))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `<a class="button" href="/en/q?search=a">Try again</a>`) {
+		t.Errorf("got %d %v %s, want 503 and a link to try again", w.Code, w.Header(), w.Body)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"html"
 	"html/template"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
@@ -42,7 +41,6 @@ type Pages struct {
 	page.Service
 	Queries  *saved.Queries
 	Visitors visitor.Budget
-	Log      *slog.Logger
 }
 
 // queryPage is the data of the page of a query, and of its form for other sites.
@@ -137,6 +135,10 @@ func (p *Pages) render(header http.Header, r *http.Request, name string) (send f
 		reason := problem.Of(data.Err)
 		status, data.Problem = reason.Code.Status(), reason.In(l)
 	}
+	caching := "private, no-cache"
+	if data.Public && r.Header.Get("Authorization") == "" && r.Header.Get("Cookie") == "" && !r.URL.Query().Has("token") {
+		caching = "public, max-age=0, s-maxage=60" // briefly, because its owner may change it or make it private
+	}
 	header.Set("Cache-Control", "private, no-cache")
 	header.Set("Vary", "Authorization, Accept-Encoding, Accept, Accept-Language")
 	content := p.Content(l, data.Address, page.Head{}, data)
@@ -145,7 +147,7 @@ func (p *Pages) render(header http.Header, r *http.Request, name string) (send f
 	if content.NoIndex || name == "embed" {
 		header.Set("X-Robots-Tag", "noindex")
 	}
-	return p.prepare(r, status, name, content)
+	return p.prepare(r, status, name, content, caching)
 }
 
 // embedPolicy is the Content-Security-Policy of the form for other sites, which has
@@ -237,12 +239,20 @@ func withoutToken(u *url.URL) string {
 }
 
 // prepare renders a page, or its Markdown version.
-func (p *Pages) prepare(r *http.Request, status int, name string, content page.Content) (send func(http.ResponseWriter), err error) {
+func (p *Pages) prepare(r *http.Request, status int, name string, content page.Content, caching string) (send func(http.ResponseWriter), err error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
 	content.AsMarkdown = page.WantsMarkdown(r)
-	return templates.Prepare(status, name, content)
+	if status != http.StatusOK {
+		return templates.Prepare(status, name, content)
+	}
+	entry, err := templates.Entry(name, content, caching)
+	return func(w http.ResponseWriter) {
+		if err := entry.With("Vary", w.Header()["Vary"]).Write(w, r); err != nil {
+			p.fail(w, r, err)
+		}
+	}, err
 }
 
 // withoutEmpty returns the URL without the empty fields of a form, or "" if it
@@ -368,11 +378,10 @@ func (p *Pages) renderGallery(header http.Header, r *http.Request, query map[str
 	if number > 1 {
 		data.Previous = galleryURL(data.Search, number-1)
 	}
-	header.Set("Cache-Control", "public, max-age=30")
-	header.Set("Vary", "Accept, Accept-Encoding")
+	header.Set("Vary", page.Vary)
 	content := p.Content(l, GalleryPath, page.Head{}, data)
 	content.Markdown = page.WithQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
-	return p.prepare(r, http.StatusOK, "gallery", content)
+	return p.prepare(r, http.StatusOK, "gallery", content, "public, max-age=30")
 }
 
 func galleryURL(search string, number int) string {
@@ -383,23 +392,15 @@ func galleryURL(search string, number int) string {
 	return GalleryPath + "?" + query.Encode()
 }
 
-var errorTitles = map[problem.Code]lang.Message{
-	problem.TooMany: "Too many requests", problem.NotFound: "Query not found", problem.Gone: "This query is no longer valid", problem.BadInput: "Invalid request",
-}
-
 // fail writes an error page.
 func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
-	l, reason := languageOf(r), problem.Of(err)
-	data := page.ErrorPage{
-		Title: l.Text(cmp.Or(errorTitles[reason.Code], "Something went wrong")), Text: reason.In(l),
-		More: page.Suggestion{Path: GalleryPath, Name: l.Text("View public queries")},
+	l := languageOf(r)
+	data := page.ErrorPage{More: page.Suggestion{Path: GalleryPath, Name: l.Text("View public queries")}}
+	switch problem.Of(err).Code {
+	case problem.NotFound:
+		data.Title = l.Text("Query not found")
+	case problem.Gone:
+		data.Title = l.Text("This query is no longer valid")
 	}
-	if reason.Code == problem.TooMany {
-		w.Header().Set("Retry-After", visitor.RetryAfter(err))
-	}
-	if reason.Code.Status() >= http.StatusInternalServerError && r.Context().Err() == nil {
-		data.RequestID = problem.RequestID(r.Context())
-		p.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", data.RequestID)
-	}
-	templates.WriteError(w, r, p.Log, reason, p.Content(l, r.URL.Path, page.Head{}, data))
+	p.Fail(w, r, err, p.Content(l, r.URL.Path, page.Head{}, nil), data)
 }

@@ -108,7 +108,7 @@ func TestAsOfValues(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"9", "2026-03-02"} {
-		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "Available releases: 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026).", `<a class="button" href="/releases">View all releases</a>`)
+		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "Available releases: 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026).", `<a class="button" href="/changes">View all editions</a>`)
 	}
 	get(t, handler, "/tools/plmue?as_of=5", 404, "There was no tool “plmue” in this release.")
 	get(t, handler, "/tools/plmue?as_of=2026-08-01", 404, "There was no tool “plmue” in this release.")
@@ -116,7 +116,7 @@ func TestAsOfValues(t *testing.T) {
 
 	empty := newSite(t, testkit.Open(t, testkit.SQLite(t)))
 	get(t, empty, "/tools?as_of=1", 404, "No release has been published yet.")
-	get(t, empty, "/releases", 200, "Nothing has been published yet.")
+	get(t, empty, "/changes", 200, "Nothing has been published yet.")
 }
 
 func TestPagingAsOf(t *testing.T) {
@@ -200,10 +200,10 @@ func TestAPILinksAsOf(t *testing.T) {
 	handler := newSite(t, s)
 	for target, directive := range map[string]string{
 		"/?as_of=5": "@asOf(release: 5)", "/tools?as_of=2026-08-01&category=code": `@asOf(date: "2026-08-01")`, "/tools/plume?as_of=5": "@asOf(release: 5)",
-		"/comparatifs/plume-vs-ecritoire-cie?as_of=5": "@asOf(release: 5)", "/categories?as_of=5": "@asOf(release: 5)", "/comparatifs?as_of=5": "@asOf(release: 5)", "/cimetiere/buvard?as_of=5": "@asOf(release: 5)", "/releases": "",
+		"/comparatifs/plume-vs-ecritoire-cie?as_of=5": "@asOf(release: 5)", "/categories?as_of=5": "@asOf(release: 5)", "/comparatifs?as_of=5": "@asOf(release: 5)", "/cimetiere/buvard?as_of=5": "@asOf(release: 5)", "/editions/8": "",
 	} {
 		body := get(t, handler, target, 200)
-		if hasREST := !strings.HasPrefix(target, "/?") && !strings.HasPrefix(target, "/cimetiere/") && target != "/releases"; strings.Contains(body, ">JSON</a>") != hasREST {
+		if hasREST := !strings.HasPrefix(target, "/?") && !strings.HasPrefix(target, "/cimetiere/") && target != "/editions/8"; strings.Contains(body, ">JSON</a>") != hasREST {
 			t.Errorf("%s: got a link to REST: %t, want %t", target, !hasREST, hasREST)
 		}
 		if strings.Contains(body, `href="/explorer?path=`) {
@@ -226,7 +226,7 @@ var tags = regexp.MustCompile(`<[^>]*>`)
 
 // versions returns the text of each entry in a page's version history.
 func versions(body string) (entries []string) {
-	_, rest, _ := strings.Cut(body, "<h2>Version history</h2>")
+	_, rest, _ := strings.Cut(body, "<h2>History</h2>")
 	rest, _, _ = strings.Cut(rest, "All versions as JSON")
 	for _, entry := range strings.Split(rest, "<li>")[1:] {
 		entry, _, _ = strings.Cut(entry, "</li>")
@@ -256,16 +256,16 @@ func TestVersionHistory(t *testing.T) {
 		feedtest.Publish(t, s, one("2026-11-07", func(tool *record.Tool) { tool.Score, tool.Tagline = &score, long+"Suite." }))
 		handler := newLocalized(t, s)
 		want := []string{
-			"7 Nov 2026 Updated · release 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
-			"6 Nov 2026 Added again · release 6 Pricing: paid; Price: €20/month; Score: 8.0;",
-			"5 Nov 2026 Updated · release 5 Reason: from shut down →to acquired; Note: from Fini. →to Vendu.;",
-			"4 Nov 2026 Retired · release 4 Reason: shut down; Retired: 4 Nov 2026; Note: Fini.;",
-			"3 Nov 2026 Updated · release 3 Name: from Outil one →to <b>One; Category: from Code →to Voix; Made for: from vibe coders and agentic engineers →to vibe coders; " +
+			"7 Nov 2026 Updated · edition 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
+			"6 Nov 2026 Added again · edition 6 Pricing: paid; Price: €20/month; Score: 8.0;",
+			"5 Nov 2026 Updated · edition 5 Reason: from shut down →to acquired; Note: from Fini. →to Vendu.;",
+			"4 Nov 2026 Retired · edition 4 Reason: shut down; Retired: 4 Nov 2026; Note: Fini.;",
+			"3 Nov 2026 Updated · edition 3 Name: from Outil one →to <b>One; Category: from Code →to Voix; Made for: from vibe coders and agentic engineers →to vibe coders; " +
 				"Pricing: from paid →to freemium; Tagline: from Un outil. →to " + strings.Repeat("Une phrase assez longue. ", 5) + "Une phrase…;",
-			"2 Nov 2026 Updated · release 2 Price: from €20/month →to €30/month; Score: from not tested →to 8.0;",
-			"1 Nov 2026 Added · release 1 Pricing: paid; Price: €20/month; Score: not tested;",
+			"2 Nov 2026 Updated · edition 2 Price: from €20/month →to €30/month; Score: from not tested →to 8.0;",
+			"1 Nov 2026 Added · edition 1 Pricing: paid; Price: €20/month; Score: not tested;",
 		}
-		body := get(t, handler, "/en/tools/one", 200, `<a href="/en/tools/one?as_of=7" rel="nofollow">release 7</a>`, `<a href="/en/graveyard/one?as_of=4" rel="nofollow">release 4</a>`,
+		body := get(t, handler, "/en/tools/one", 200, `<a href="/en/tools/one?as_of=7" rel="nofollow">edition 7</a>`, `<a href="/en/graveyard/one?as_of=4" rel="nofollow">edition 4</a>`,
 			`<del>€20/month</del>`, `<ins lang="fr">Voix</ins>`, "Show 2 older versions", `href="/api/v1/tools/one/versions"`)
 		if got := versions(body); !slices.Equal(got, want) {
 			t.Errorf("got versions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -276,7 +276,7 @@ func TestVersionHistory(t *testing.T) {
 				t.Errorf("%s: got versions\n%s\nwant\n%s", target, strings.Join(got, "\n"), strings.Join(want[from:], "\n"))
 			}
 		}
-		for _, match := range regexp.MustCompile(`<a href="(/[^"]*)" rel="nofollow">release`).FindAllStringSubmatch(body, -1) {
+		for _, match := range regexp.MustCompile(`<a href="(/[^"]*)" rel="nofollow">edition`).FindAllStringSubmatch(body, -1) {
 			get(t, handler, match[1], 200)
 		}
 	})
@@ -295,31 +295,31 @@ func TestLongVersionHistory(t *testing.T) {
 	}
 
 	// The list of releases is paginated.
-	first := get(t, handler, "/en/releases", 200, "60 releases", `<th scope="row">60 <`, `<th scope="row">11</th>`)
-	if strings.Contains(first, `<th scope="row">10</th>`) || strings.Contains(first, ">Newest</a>") {
-		t.Error("got more than a page of releases, want 50")
+	first := get(t, handler, "/en/changes", 200, "60 editions", `<th scope="row"><a href="/en/editions/60">`, `<th scope="row"><a href="/en/editions/49">`)
+	if strings.Contains(first, `<th scope="row"><a href="/en/editions/48">`) || strings.Contains(first, ">Newest</a>") {
+		t.Error("got more than a page of editions, want 12")
 	}
 	_, rest, _ := strings.Cut(first, `rel="next" href="`)
 	older, _, _ := strings.Cut(rest, `"`)
-	get(t, handler, escape.UnescapeString(older), 200, `<th scope="row">10</th>`, `<th scope="row">1</th>`, `<a class="button quiet" href="/en/releases">Newest</a>`)
-	get(t, handler, "/en/releases?after=x", 400, "after must be a cursor")
+	get(t, handler, escape.UnescapeString(older), 200, `<th scope="row"><a href="/en/editions/48">`, `<th scope="row"><a href="/en/editions/37">`, `<a class="button quiet" href="/en/changes">Newest</a>`)
+	get(t, handler, "/en/changes?before=x", 400, "after must be a cursor")
 }
 
 func TestReleases(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
-		body := get(t, newLocalized(t, s), "/en/releases", 200, "8 releases", `<time datetime="2026-07-07">7 July 2026</time>`, `<td class="number wide-only">43</td>`,
-			`<a href="/en/tools?as_of=1" rel="nofollow">View<span class="visually-hidden"> release 1</span></a>`, `8 <span class="mark">current</span>`, `max="2026-11-10"`)
+		body := get(t, newLocalized(t, s), "/en/changes", 200, "8 editions", `<time datetime="2026-07-07">7 July 2026</time>`, `<td class="number wide-only">43</td>`,
+			`<a href="/en/tools?as_of=1" rel="nofollow">View catalog<span class="visually-hidden"> as of edition 1</span></a>`, `max="2026-11-10"`)
 		if strings.Contains(body, "as_of=8") || strings.Contains(body, "not retained") {
 			t.Error("got a link to release 8 or a pruned release, want links to seven earlier releases")
 		}
-		get(t, newSite(t, s), "/", 200, `<a href="/releases">release 8</a>`, `<li><a href="/releases">Releases</a></li>`)
+		get(t, newSite(t, s), "/", 200, `<a href="/editions/8">edition 8</a>`, `<li><a href="/changes">Editions</a></li>`)
 
 		if _, err := publish.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)
 		}
 		handler := newLocalized(t, s)
-		body = get(t, handler, "/en/releases", 200, `<a href="/en/tools?as_of=4"`, "not retained", `<th scope="row">1</th>`)
+		body = get(t, handler, "/en/changes", 200, `<a href="/en/tools?as_of=4"`, "not retained", `<th scope="row"><a href="/en/editions/1">`)
 		if strings.Contains(body, "as_of=3") {
 			t.Error("got a link to a pruned release, want none")
 		}
@@ -327,7 +327,7 @@ func TestReleases(t *testing.T) {
 		get(t, handler, "/fr/tools?as_of=3", 404, "L’édition 3 n’est pas disponible. Éditions disponibles\u00a0: 4 (9\u00a0juin\u00a02026) à 8 (10\u00a0novembre\u00a02026).")
 		get(t, handler, "/fr/tools?as_of=2020-01-01", 404, "Aucune édition du 1er\u00a0janvier\u00a02020 ou antérieure n’est disponible")
 		// Versions from pruned releases are still listed, without a link.
-		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">release 4</a>`, "<strong>Added</strong> · release 1\n")
+		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">edition 4</a>`, "<strong>Added</strong> · edition 1\n")
 		if strings.Contains(body, "as_of=1") {
 			t.Error("got a link to a pruned release, want none")
 		}

@@ -37,15 +37,15 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	site, err := New(Config{
-		Service:  page.Service{PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)"},
-		Executor: graphtest.New(graph.Config{Catalog: s, Log: log}), Cache: cache.New(1<<20, nil, log), Log: log,
+		Service:  page.Service{PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)", Log: log},
+		Executor: graphtest.New(graph.Config{Catalog: s, Log: log}), Cache: cache.New(1<<20, nil, log),
 		Visitors: visitor.NewLimiter(nil),
 	})
 	check.OK(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/", site)
 	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets))
-	mux.Handle(status.Path, status.NewPage(status.Config{Service: page.Service{ServiceName: "palmares"}, Store: s, Log: log, Healthy: func() bool { return true }}))
+	mux.Handle(status.Path, status.NewPage(status.Config{Service: page.Service{ServiceName: "palmares", Log: log}, Store: s, Healthy: func() bool { return true }}))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return site, server.URL
@@ -83,7 +83,7 @@ func TestUnusualPagesWithChromium(t *testing.T) {
 			base, path string
 			status     int
 		}{
-			{empty, "/", 200}, {empty, "/tools", 200}, {empty, "/categories", 200}, {empty, "/search?q=x", 200}, {empty, "/compare", 200}, {empty, "/tools?score_min=x", 400}, {empty, "/releases", 200},
+			{empty, "/", 200}, {empty, "/tools", 200}, {empty, "/categories", 200}, {empty, "/search?q=x", 200}, {empty, "/compare", 200}, {empty, "/tools?score_min=x", 400}, {empty, "/changes", 200},
 			{unavailable, "/tools", 503}, {unavailable, "/status", 503}, {busy, "/tools", 429},
 		} {
 			p.Go(test.base + test.path)
@@ -95,7 +95,7 @@ func TestUnusualPagesWithChromium(t *testing.T) {
 	}
 	for _, width := range []int{360, 768, 1280} {
 		p := chrome.Open(t, browser.Look{Width: width}, long+"/")
-		for _, path := range []string{"/", "/tools", "/tools/long", "/categories", "/categories/long", "/search?q=anti", "/compare", "/cimetiere", "/cimetiere/gone", "/comparatifs", "/comparatifs/long-vs-gone", "/releases", "/tools/long?as_of=1"} {
+		for _, path := range []string{"/", "/tools", "/tools/long", "/categories", "/categories/long", "/search?q=anti", "/compare", "/cimetiere", "/cimetiere/gone", "/comparatifs", "/comparatifs/long-vs-gone", "/changes", "/editions/2", "/tools/long?as_of=1"} {
 			p.Go(long + path)
 			checkWidth(t, p)
 		}

@@ -4,12 +4,14 @@ import (
 	"context"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/web/page"
 )
 
 type categoriesView struct{ Categories []category }
 
-func (v *categoriesView) structured(r *request) any {
-	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}))
+func (v *categoriesView) prepare(_ context.Context, _ *Site, r *request) error {
+	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}))
+	return nil
 }
 
 type categoryView struct {
@@ -21,25 +23,20 @@ type categoryView struct {
 	RetiredTools  listOf[tool]
 	Comparisons   listOf[comparison]
 	Market        *figure `json:"-"`
-	charted       []tool
-	chartedTotal  int
-	PriceRange    string `json:"-"` // per month, or ""
+	PriceRange    string  `json:"-"` // per month, or ""
 }
 
-func (v *categoryView) load(ctx context.Context, s *Site, r *request) (err error) {
-	v.charted, v.chartedTotal, err = s.loadMarket(ctx, r, r.slug())
-	return err
-}
-
-func (v *categoryView) figures() []*figure { return []*figure{v.Market} }
-
-func (v *categoryView) prepare(r *request) error {
+func (v *categoryView) prepare(ctx context.Context, s *Site, r *request) (err error) {
 	if v.Category == nil {
 		return r.notFound("There is no category “%s”.", "There was no category “%s” in this release.")
 	}
-	v.Market = newMarket(r, v.charted, v.chartedTotal, "")
 	v.PriceRange = priceRange(r.lang, v.Cheapest.Items, v.MostExpensive.Items)
-	return nil
+	r.feeds = []page.Feed{categoryFeed(r, v.Category.Slug, v.Category.Label)}
+	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}, crumb{v.Category.Label, "/categories/" + v.Category.Slug}),
+		itemList(r, v.Tools.Items, v.Tools.Meta.First()))
+	v.Market, err = s.loadMarket(ctx, r, r.slug(), "")
+	r.figures = []*figure{v.Market}
+	return err
 }
 
 // priceRange describes the prices per month, from the cheapest tool to the most
@@ -53,9 +50,4 @@ func priceRange(l lang.Language, cheapest, mostExpensive []tool) string {
 		return l.Euros(from)
 	}
 	return l.Text("%s to %s", l.Euros(from), l.Euros(to))
-}
-
-func (v *categoryView) structured(r *request) any {
-	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}, crumb{v.Category.Label, "/categories/" + v.Category.Slug}),
-		itemList(r, v.Tools.Items, v.Tools.Meta.First()))
 }

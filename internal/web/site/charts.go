@@ -65,20 +65,15 @@ func (f *figure) drawTimes(t *chart.Table, until string) chart.Plots {
 // File returns the URL of the chart as a file with an extension.
 func (f *figure) File(extension string) string { return f.request.With(chartParam, f.ID+"."+extension) }
 
-// charted is a view with charts, which can be downloaded.
-type charted interface{ figures() []*figure }
-
 // chartParam selects the chart of a page, and the type of its file.
 const chartParam = "chart"
 
 // chartFile returns a chart of a page as a file, such as "scores.svg".
-func (r *request) chartFile(ctx context.Context, view any, caching string) (*cache.Entry, error) {
+func (r *request) chartFile(ctx context.Context, caching string) (*cache.Entry, error) {
 	id, extension, _ := strings.Cut(r.Param(chartParam), ".")
-	if v, ok := view.(charted); ok && chart.ContentTypes[extension] != "" {
-		for _, f := range v.figures() {
-			if f != nil && f.ID == id {
-				return f.Entry(ctx, r.lang, extension, r.service.Credit, caching)
-			}
+	for _, f := range r.figures {
+		if f != nil && f.ID == id && chart.ContentTypes[extension] != "" {
+			return f.Entry(ctx, r.lang, extension, r.service.Credit, caching)
 		}
 	}
 	return nil, problem.New(problem.NotFound, "This page has no such chart.")
@@ -192,6 +187,41 @@ func newStepChart(r *request, id string, title lang.Message, tools []tool, m mea
 	return f
 }
 
+// newToolHistory shows the price and the score of a tool over time, with the editions that
+// changed them. It returns nil if neither changed.
+func newToolHistory(r *request, t *tool, until string) *figure {
+	l := r.lang
+	f := newFigure(r, "history", "Price and score over time")
+	unnamed := []tool{{History: t.History}} // the title of the page names it
+	var plots chart.Plots
+	for _, one := range []*figure{
+		newStepChart(r, "", "Price over time", unnamed, pricesPer(l, t.PricePeriod), until), newStepChart(r, "", "Score over time", unnamed, scores, until),
+	} {
+		if one == nil {
+			continue
+		}
+		for _, plot := range one.Content.(chart.Plots) {
+			plot.Heading = one.Title
+			plots = append(plots, plot)
+		}
+	}
+	if plots == nil {
+		return nil
+	}
+	for _, v := range slices.Backward(t.Versions) {
+		for i, field := range []string{"price", "score"}[:len(plots)] {
+			if plots[i].Heading == l.Text("Score over time") {
+				field = "score"
+			}
+			if day := parseDay(v.Date); slices.Contains(v.Fields, field) && v.Type == toolUpdated {
+				plots[i].Remarks = append(plots[i].Remarks, chart.Remark{X: chart.Time(day), Text: l.Text("ed. %d", v.FirstRelease)})
+			}
+		}
+	}
+	f.Content = plots // the list below has the same values
+	return f
+}
+
 // parseDay returns the start of a day, or zero if it is none.
 func parseDay(day string) time.Time {
 	at, _ := time.Parse(time.DateOnly, day)
@@ -203,19 +233,21 @@ const (
 	maxNamed   = 24    // tools that all have a label; with more, only those that stand out
 )
 
-// loadMarket reads all tools of a category with a score and a price per month.
-func (s *Site) loadMarket(ctx context.Context, r *request, category string) (tools []tool, total int, err error) {
+// loadMarket draws all tools of a category with a score and a price per month.
+func (s *Site) loadMarket(ctx context.Context, r *request, category, slug string) (*figure, error) {
+	var tools []tool
+	total := 0
 	for number := 1; len(tools) < maxCharted; number++ {
 		var found struct{ Tools listOf[tool] }
 		if err := s.execute(ctx, r.asOf, "market", map[string]any{"slug": category, "page": number}, &found); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		tools, total = append(tools, found.Tools.Items...), found.Tools.Meta.Total
 		if number >= found.Tools.Meta.Pages {
 			break
 		}
 	}
-	return tools, total, nil
+	return newMarket(r, tools, total, slug), nil
 }
 
 // newMarket shows tools by price per month and score. The tool with the slug is

@@ -196,7 +196,7 @@ func TestRetiredToolsFall(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"Releases": {"Nodes": [{"Date": "2026-11-10", "Stats": {"ToolsRetired": 10}}, {"Date": "2026-10-13", "Stats": {"ToolsRetired": 12}}, {"Date": "2026-09-08", "Stats": {"ToolsRetired": 11}}]}}`), &v); err != nil {
 		t.Fatal(err)
 	}
-	check.OK(t, v.prepare(pageOf(lang.English)))
+	v.draw(pageOf(lang.English))
 	f := v.Catalog[len(v.Catalog)-1]
 	plot := f.Content.(chart.Plots)[0]
 	if len(plot.Remarks) != 1 || plot.Remarks[0].Text != "−2" || plot.Remarks[0].X != chart.Time(parseDay("2026-11-10")) || len(f.Notes) != 1 || !strings.Contains(string(f.HTML()), ">−2</text>") {

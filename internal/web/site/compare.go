@@ -22,21 +22,19 @@ type comparisonsView struct {
 	Categories  []category
 }
 
-func (v *comparisonsView) structured(r *request) any {
-	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Comparisons"), "/comparatifs"}))
+func (v *comparisonsView) prepare(_ context.Context, _ *Site, r *request) error {
+	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Comparisons"), "/comparatifs"}))
+	return nil
 }
 
 type comparisonView struct{ Comparison *comparison }
 
-func (v *comparisonView) prepare(r *request) error {
+func (v *comparisonView) prepare(_ context.Context, _ *Site, r *request) error {
 	if v.Comparison == nil {
 		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this release.")
 	}
+	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Comparisons"), "/comparatifs"}, crumb{v.Comparison.Title, "/comparatifs/" + v.Comparison.Slug}))
 	return nil
-}
-
-func (v *comparisonView) structured(r *request) any {
-	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Comparisons"), "/comparatifs"}, crumb{v.Comparison.Title, "/comparatifs/" + v.Comparison.Slug}))
 }
 
 // SideBySide returns the path of the table of both tools.
@@ -98,7 +96,6 @@ type chooseView struct {
 	Comparisons listOf[comparison]
 	A           *tool
 	Fields      []chosenTool `json:"-"`
-	shown       *catalog.Release
 }
 
 // chosenTool is a field of the form.
@@ -110,22 +107,18 @@ type chosenTool struct {
 	Similar     []page.Suggestion // links that replace the value
 }
 
-func (v *chooseView) load(ctx context.Context, s *Site, r *request) (err error) {
-	v.shown, err = s.Executor.Release(ctx, r.asOf)
-	return err
-}
-
-func (v *chooseView) prepare(r *request) error {
+func (v *chooseView) prepare(_ context.Context, _ *Site, r *request) error {
+	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Compare tools"), "/compare"}))
 	var slugs []string
 	var rejected error
 	for i, name := range comparedParams {
 		field := chosenTool{Name: name, Number: i + 1, Required: i < 2, Value: strings.TrimSpace(r.Param(name))}
-		switch found := findTool(v.shown, field.Value); {
+		switch found := findTool(r.shown, field.Value); {
 		case field.Value == "":
 		case found == nil:
 			unknown := unknownTool(r, field.Value)
 			field.Error, rejected = unknown.In(r.lang), rejectedForm{unknown, http.StatusNotFound}
-			field.Similar = v.similar(r, name, field.Value)
+			field.Similar = similarInField(r, name, field.Value)
 		case slices.Contains(slugs, found.Slug):
 			field.Error = r.lang.Text("You have chosen this tool already.")
 		default:
@@ -144,9 +137,9 @@ func (v *chooseView) prepare(r *request) error {
 	return nil
 }
 
-// similar returns links to the same form with a similar tool in a field.
-func (v *chooseView) similar(r *request, name, value string) (found []page.Suggestion) {
-	for _, t := range v.shown.SimilarTools(value, maxSuggestions) {
+// similarInField returns links to the same form with a similar tool in a field.
+func similarInField(r *request, name, value string) (found []page.Suggestion) {
+	for _, t := range r.shown.SimilarTools(value, maxSuggestions) {
 		found = append(found, page.Suggestion{Path: r.With(name, t.Slug), Name: t.Name})
 	}
 	return found
@@ -191,10 +184,6 @@ func (s *Site) chooseAgain(w http.ResponseWriter, r *http.Request, from *route, 
 	return templates.Write(w, rejected.status, form.name, content)
 }
 
-func (v *chooseView) structured(r *request) any {
-	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Compare tools"), "/compare"}))
-}
-
 // compareView is a table of two to four tools.
 type compareView struct {
 	Feed                                   feedInfo
@@ -207,7 +196,6 @@ type compareView struct {
 	Scores, Prices                         *figure      `json:"-"`
 	Next                                   string       `json:"-"` // the parameter of another tool, or "" if there are four
 	Others                                 []tool       `json:"-"` // to add
-	shown                                  *catalog.Release
 }
 
 // Without returns the path of the comparison without a tool, or "" if there are
@@ -219,8 +207,6 @@ func (v *compareView) Without(slug string) string {
 	}
 	return comparePath(slugs...)
 }
-
-func (v *compareView) figures() []*figure { return []*figure{v.Scores, v.Prices} }
 
 func (v *compareView) slugs() (slugs []string) {
 	for _, t := range v.Tools {
@@ -238,13 +224,8 @@ func (v *compareView) Names(separator string) string {
 	return strings.Join(names, separator)
 }
 
-func (v *compareView) load(ctx context.Context, s *Site, r *request) (err error) {
-	v.shown, err = s.Executor.Release(ctx, r.asOf)
-	return err
-}
-
-func (v *compareView) prepare(r *request) error {
-	slugs := r.compared(v.shown)
+func (v *compareView) prepare(_ context.Context, _ *Site, r *request) error {
+	slugs := r.compared(r.shown)
 	if len(slugs) == 1 {
 		return redirect(r.Link("/tools/", url.PathEscape(slugs[0])))
 	}
@@ -276,16 +257,9 @@ func (v *compareView) prepare(r *request) error {
 		}
 	}
 	slices.SortFunc(v.Others, func(a, b tool) int { return cmp.Compare(text.Fold(a.Name), text.Fold(b.Name)) })
+	r.figures, r.canonical = []*figure{v.Scores, v.Prices}, comparePath(slices.Sorted(slices.Values(v.slugs()))...) // the same for every order
+	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Compare tools"), "/compare"}, crumb{v.Names(", "), r.canonical}), itemList(r, v.Tools, 1))
 	return nil
-}
-
-// canonicalPath is the same for every order of the tools.
-func (v *compareView) canonicalPath() string {
-	return comparePath(slices.Sorted(slices.Values(v.slugs()))...)
-}
-
-func (v *compareView) structured(r *request) any {
-	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Compare tools"), "/compare"}, crumb{v.Names(", "), v.canonicalPath()}), itemList(r, v.Tools, 1))
 }
 
 // compareRow is a property of all tools.

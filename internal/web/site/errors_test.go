@@ -124,7 +124,7 @@ func TestDatabaseUnavailable(t *testing.T) {
 		get(t, handler, "/tools/plume", 200)
 		s.Close()
 		get(t, handler, "/tools/plume", 200, "<h1>Plume</h1>")
-		body := get(t, handler, "/tools/aiguillage", 503, "The catalog is unavailable", "try this one again in a minute")
+		body := get(t, handler, "/tools/aiguillage?as_of=8", 503, "The catalog is unavailable", "try this one again in a minute", `href="/tools/aiguillage?as_of=8">Try again<`)
 		for _, word := range []string{"sql", "closed", "database is"} {
 			if strings.Contains(body, word) {
 				t.Errorf("got %q from the database's error, want only the public message", word)

@@ -4,15 +4,379 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"html/template"
+	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"palmares/ent"
 	"palmares/graph"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/pricing"
+	"palmares/internal/catalog/record"
 	catalog "palmares/internal/catalog/release"
+	"palmares/internal/core/lang"
+	"palmares/internal/core/text"
 	"palmares/internal/web/page"
+	"palmares/internal/web/words"
 )
+
+// event is a change of the catalog, as the API returns it.
+type event struct {
+	Release                           int
+	Type, Slug, Category, PublishedAt string
+	Fields                            []string
+	Before, After                     map[string]any
+	Tool                              struct{ Name string }
+}
+
+// eventList is a page of events, with the cursor of the next one.
+type eventList struct {
+	Nodes    []event
+	PageInfo cursorInfo
+}
+
+type cursorInfo struct {
+	HasNextPage, HasPreviousPage bool
+	EndCursor                    string
+}
+
+// subject returns what changed: a comparison, a category or, for all other events, a
+// tool. Each has its own slugs.
+func (e *event) subject() string {
+	if noun, _, _ := strings.Cut(e.Type, "_"); noun == comparisonEvents || noun == categoryEvents {
+		return noun
+	}
+	return "tool"
+}
+
+const (
+	comparisonEvents = "comparatif"
+	categoryEvents   = "category"
+)
+
+// name returns the name, title or label of what changed, or "" if neither the event
+// nor the current catalog has one.
+func (e *event) name() string {
+	name := e.Tool.Name
+	for _, field := range []string{"label", "title", "name"} {
+		name = cmp.Or(textIn(e.After, field), textIn(e.Before, field), name)
+	}
+	return strings.TrimSpace(name)
+}
+
+// translation returns the title or label in a language, or "" if the event has none.
+func (e *event) translation(l lang.Language) (text string) {
+	for _, state := range []map[string]any{e.After, e.Before} {
+		all, _ := state["translations"].(map[string]any)
+		texts, _ := all[string(l)].(map[string]any)
+		text = cmp.Or(text, textIn(texts, "title"), textIn(texts, "label"))
+	}
+	return text
+}
+
+func textIn(object map[string]any, field string) string {
+	value, _ := object[field].(string)
+	return value
+}
+
+// path returns the path of the page of what changed, in the releases that have it.
+func (e *event) path() string {
+	switch {
+	case e.subject() == comparisonEvents:
+		return "/comparatifs/" + e.Slug
+	case e.subject() == categoryEvents:
+		return "/categories/" + e.Slug
+	case e.Type == toolRetired, e.Type == retiredUpdated:
+		return "/cimetiere/" + e.Slug
+	}
+	return "/tools/" + e.Slug
+}
+
+const (
+	catalogPublished = "catalog_published"
+	priceChanged     = "price_changed"
+	toolUpdated      = "tool_updated"
+)
+
+// eventKinds are the types of changes that a page can be limited to, most important
+// first.
+var eventKinds = []string{
+	priceChanged, toolUpdated, toolCreated, toolRetired, "tool_removed", "comparatif_published", "comparatif_updated", "comparatif_removed",
+	"category_created", "category_updated", "category_removed", retiredUpdated, "embeddings_changed", "price_backfilled",
+}
+
+// titleOf returns the name of a type of changes.
+func titleOf(kind string) lang.Message { return journal.Titles[strings.Replace(kind, "_", ".", 1)] }
+
+// eventTable has events by edition and kind, one line each, as all pages show them.
+type eventTable struct {
+	Editions []editionEvents
+	catalog  eventCatalog
+}
+
+// editionEvents are the events of one edition on a page.
+type editionEvents struct {
+	release
+	Totals *releaseTotals // nil if the page does not have the event about the edition
+	Groups []changeGroup
+}
+
+type releaseTotals struct{ Tools, Retired, Comparisons int }
+
+// changeGroup has the changes of one kind in an edition, one line for each.
+type changeGroup struct {
+	Name  string
+	Lines []changeLine
+	Total int    // of all lines
+	More  string // URL of the page with all of them, or "" if these are all
+	kind  int
+}
+
+// changeLine is one change.
+type changeLine struct {
+	Name, URL string            // URL is "" if no release that can be read has its page
+	Lang      template.HTMLAttr // language of Name if it is not the page's
+	Category  *category         // if it matters
+	Changes   []fieldChange     // short values; those that the title of the group names have no field
+	Direction string            // how a price or score changed, or ""
+	Better    bool              // whether that is good for users
+	Amount    string            // by how much
+	Since     string            // day of a new price
+	Note      string            // why a tool was retired, in French
+	Others    []string          // names of further fields that changed, for the middle of a sentence
+	slug      string
+	size      float64 // of the change; larger ones are first
+}
+
+const (
+	returned     = "returned"
+	scoreChanged = "score_changed"
+
+	maxGroup = 10 // lines, on a page with all kinds
+)
+
+// changeGroups are the kinds in the order in which an edition lists them: prices and scores
+// first.
+var changeGroups = func() (all []groupKind) {
+	for _, kind := range []string{priceChanged, scoreChanged, toolCreated, returned, toolRetired, "tool_removed", toolUpdated} {
+		group := groupKind{kind, kind, titleOf(kind)}
+		switch kind {
+		case scoreChanged:
+			group = groupKind{kind, toolUpdated, "Score changes"}
+		case returned:
+			group = groupKind{kind, toolCreated, "Back in the catalog"}
+		case toolUpdated:
+			group.name = "Other updates"
+		}
+		all = append(all, group)
+	}
+	for _, kind := range eventKinds[len(all)-2:] {
+		all = append(all, groupKind{kind, kind, titleOf(kind)})
+	}
+	return all
+}()
+
+// groupKind is a kind of changes, with the type of their events.
+type groupKind struct {
+	kind, events string
+	name         lang.Message
+}
+
+// kind returns the group of an event.
+func (e *event) kind() string {
+	switch {
+	case e.Type == toolCreated && e.Before != nil:
+		return returned
+	case e.Type == toolUpdated && slices.Contains(e.Fields, "score"):
+		return scoreChanged
+	}
+	return e.Type
+}
+
+// newEventTable arranges events, which are sorted by edition.
+func (s *Site) newEventTable(ctx context.Context, r *request, events []event, categories []category) (t eventTable, err error) {
+	if err := t.catalog.load(ctx, s, r, events); err != nil {
+		return t, err
+	}
+	type change struct {
+		release int
+		slug    string
+	}
+	priced := map[change]bool{}
+	for i := range events {
+		if e := &events[i]; e.Type == priceChanged {
+			priced[change{e.Release, e.Slug}] = true
+		}
+	}
+	for i := range events {
+		e := &events[i]
+		if len(t.Editions) == 0 || t.Editions[len(t.Editions)-1].Number != e.Release {
+			t.Editions = append(t.Editions, editionEvents{release: t.catalog.release(e)})
+		}
+		t.Editions[len(t.Editions)-1].add(r, &t.catalog, e, categories, e.Type == toolUpdated && priced[change{e.Release, e.Slug}])
+	}
+	for i := range t.Editions {
+		t.Editions[i].arrange()
+	}
+	return t, nil
+}
+
+// add adds an event. A new price has a line of its own.
+func (c *editionEvents) add(r *request, in *eventCatalog, e *event, categories []category, priced bool) {
+	if e.Type == catalogPublished {
+		number := func(field string) int { n, _ := e.After[field].(float64); return int(n) }
+		c.Totals = &releaseTotals{number("tools_total"), number("tools_retired"), number("comparatifs_total")}
+		return
+	}
+	fields := e.shownFields()
+	if priced {
+		fields = slices.DeleteFunc(fields, func(field string) bool { return field == "price" || field == "pricing" })
+		if len(fields) == 0 {
+			return
+		}
+	}
+	kind, l := e.kind(), r.lang
+	line := changeLine{Name: in.name(e), URL: in.link(r, e), slug: e.Slug}
+	if e.subject() != "tool" { // titles and labels are text, names are not
+		if line.Lang = catalogLang(l); line.Lang != "" && e.translation(l) != "" {
+			line.Name, line.Lang = e.translation(l), ""
+		}
+		line.Name = lang.Typeset(line.Name)
+	}
+	switch kind {
+	case toolCreated, toolRetired, returned, priceChanged, scoreChanged:
+		line.Category = &category{Slug: e.Category, Label: labelOf(categories, e.Category)}
+	}
+	state := version{Type: e.Type, Fields: fields, Before: e.Before, After: e.After}
+	for _, change := range state.changesOf(l, fields, categories) {
+		switch {
+		case !isShort(change.name):
+			line.Others = append(line.Others, text.LowerFirst(change.Field))
+			continue
+		case kind == scoreChanged && change.name == "score", slices.Contains([]string{"price", "pricing", "reason", "retired_at", "label"}, change.name):
+			change.Field = "" // the value says it
+		}
+		line.Changes = append(line.Changes, change)
+	}
+	switch kind {
+	case priceChanged:
+		changed := newPriceChange(l, textIn(e.Before, "price"), textIn(e.After, "price"))
+		line.Direction, line.Better, line.Amount, line.size, line.Since = changed.Direction, changed.Better, changed.Amount, changed.size, textIn(e.After, "changed_at")
+	case scoreChanged:
+		before, known := e.Before["score"].(float64)
+		if after, ok := e.After["score"].(float64); ok && known {
+			line.Direction, line.Better = map[bool]string{true: "up", false: "down"}[after > before], after > before
+			line.Amount, line.size = signed(l, after-before), math.Abs(after-before)
+		}
+	case toolRetired:
+		line.Note = textIn(e.After, "note")
+	}
+	c.insert(l, kind, line)
+}
+
+// newPriceChange compares two prices.
+func newPriceChange(l lang.Language, before, after string) *changeLine {
+	direction, percent := pricing.Compare(pricing.Read(before), pricing.Read(after))
+	line := &changeLine{Direction: direction, Better: direction == "down"}
+	if percent != nil && *percent != 0 {
+		line.Amount, line.size = l.Percent(*percent), math.Abs(*percent)
+	}
+	return line
+}
+
+// isShort reports whether the values of a field fit in a line.
+func isShort(field string) bool {
+	f, known := record.FieldNamed(field)
+	return known && f.Kind != record.Nested && f.Kind != record.Text && !strings.HasSuffix(field, "_slug") || slices.Contains([]string{"name", "label", "winner"}, field)
+}
+
+// shownFields returns the fields that a line about an event shows.
+func (e *event) shownFields() []string {
+	switch e.Type {
+	case toolCreated:
+		return []string{"price", "score"}
+	case toolRetired:
+		return []string{"reason", "retired_at"}
+	case priceChanged, "price_backfilled":
+		return []string{"price", "pricing"}
+	case "comparatif_published":
+		return []string{"winner"}
+	case toolUpdated, retiredUpdated, "comparatif_updated", "category_updated":
+		// The date changes with every update, and the slug of the winner with its name.
+		if fields := slices.DeleteFunc(slices.Clone(e.Fields), func(field string) bool { return field == "updated_at" || field == "winner_slug" }); len(fields) > 0 {
+			return fields
+		}
+		return e.Fields
+	}
+	return nil
+}
+
+func (c *editionEvents) insert(l lang.Language, kind string, line changeLine) {
+	for rank, group := range changeGroups {
+		if group.kind != kind {
+			continue
+		}
+		i := slices.IndexFunc(c.Groups, func(g changeGroup) bool { return g.kind == rank })
+		if i < 0 {
+			i, c.Groups = len(c.Groups), append(c.Groups, changeGroup{Name: l.Text(group.name), kind: rank})
+		}
+		c.Groups[i].Lines = append(c.Groups[i].Lines, line)
+	}
+}
+
+// arrange sorts the groups and their lines: the largest changes first, then by name.
+func (c *editionEvents) arrange() {
+	slices.SortFunc(c.Groups, func(a, b changeGroup) int { return cmp.Compare(a.kind, b.kind) })
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		g.Total = len(g.Lines)
+		slices.SortStableFunc(g.Lines, func(a, b changeLine) int {
+			return cmp.Or(cmp.Compare(b.size, a.size), strings.Compare(text.Fold(a.Name), text.Fold(b.Name)), strings.Compare(a.slug, b.slug))
+		})
+	}
+}
+
+// shorten shortens long groups, with links to all of their changes.
+func (c *editionEvents) shorten(r *request) {
+	for i := range c.Groups {
+		if g := &c.Groups[i]; len(g.Lines) > maxGroup {
+			query := r.asOfQuery()
+			for _, name := range []string{"category", "tool"} {
+				if value := r.Param(name); value != "" {
+					query.Set(name, value)
+				}
+			}
+			query.Set("type", changeGroups[g.kind].events)
+			query.Set("release", strconv.Itoa(c.Number))
+			g.Lines, g.More = g.Lines[:maxGroup], page.WithQuery(changesPath, query.Encode())
+		}
+	}
+}
+
+func labelOf(categories []category, slug string) string {
+	if i := slices.IndexFunc(categories, func(c category) bool { return c.Slug == slug }); i >= 0 {
+		return categories[i].Label
+	}
+	return sentence(slug) // the category no longer exists
+}
+
+// sentence turns a slug or the name of a field into words.
+func sentence(name string) string { return words.Sentence(name) }
+
+// dayOf returns the day of a time.
+func dayOf(at string) string { return at[:min(len(at), len(time.DateOnly))] }
+
+// moreChanges returns the events after a cursor, newest first.
+func (s *Site) moreChanges(ctx context.Context, r *request, after string, variables map[string]any) (eventList, error) {
+	var more struct{ Changes eventList }
+	variables["after"] = after
+	err := s.execute(ctx, r.asOf, "moreChanges", variables, &more)
+	return more.Changes, err
+}
 
 // eventCatalog has what a list of events shows besides the events: the dates of
 // releases, the names of tools that are no longer active, and which pages exist.
@@ -24,9 +388,7 @@ type eventCatalog struct {
 // load reads the versions of the tools that events without a name are about, if the
 // release does not have them.
 func (c *eventCatalog) load(ctx context.Context, s *Site, r *request, events []event) (err error) {
-	if c.shown, err = s.Executor.Release(ctx, r.asOf); err != nil {
-		return err
-	}
+	c.shown = r.shown
 	slugs := map[string]bool{}
 	if slug := r.Param("tool"); slug != "" {
 		slugs[slug] = true
@@ -90,12 +452,14 @@ func (c *eventCatalog) link(r *request, e *event) string {
 	if strings.HasSuffix(e.Type, "_removed") {
 		number--
 	}
-	for _, readable := range c.shown.Readable() {
-		if readable.ID == number {
-			return fmt.Sprintf("%s?%s=%d", e.path(), graph.AsOfName, number)
-		}
+	if isReadable(c.shown, number) {
+		return fmt.Sprintf("%s?%s=%d", e.path(), graph.AsOfName, number)
 	}
 	return ""
+}
+
+func isReadable(shown *catalog.Release, number int) bool {
+	return slices.ContainsFunc(shown.Readable(), func(info *ent.Release) bool { return info.ID == number })
 }
 
 // pageExists reports whether a release has the page of an item at a path. Pages of
@@ -123,18 +487,6 @@ func toolFeed(r *request, slug, name string) page.Feed {
 
 func categoryFeed(r *request, slug, label string) page.Feed {
 	return page.Feed{Title: r.lang.Text("Changes to %s", label), Path: "/categories/" + slug + "/changes.atom"}
-}
-
-func (v *toolView) feeds(r *request) []page.Feed {
-	return []page.Feed{toolFeed(r, v.Tool.Slug, v.Tool.Name)}
-}
-
-func (v *retiredToolView) feeds(r *request) []page.Feed {
-	return []page.Feed{toolFeed(r, v.RetiredTool.Slug, v.RetiredTool.Name)}
-}
-
-func (v *categoryView) feeds(r *request) []page.Feed {
-	return []page.Feed{categoryFeed(r, v.Category.Slug, v.Category.Label)}
 }
 
 // PublishedLater reports whether the release was published on another day than its

@@ -12,11 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,7 +38,6 @@ type Config struct {
 	page.Service
 	Executor     *graph.Executor
 	Cache        *cache.Cache
-	Log          *slog.Logger
 	Visitors     *visitor.Limiter
 	Suggested    []string // paths of other packages' pages, for suggestions
 	SitemapPages []string // paths of other packages' pages, for the sitemap
@@ -101,11 +102,11 @@ func New(cfg Config) (*Site, error) {
 			}
 			r.params = append(r.params, p)
 		}
-		if _, ok := r.view().(charted); ok {
+		if r.charts {
 			r.selects = append(r.selects, params.Param{Name: chartParam, Kind: "String", Max: maxText})
 		}
 		r.params = append(r.params, r.selects...)
-		if r.name != releasesPage && r.name != "search" { // which show what is current
+		if !slices.Contains([]string{"edition", "follow", "search"}, r.name) { // which show what is current
 			r.params = append(r.params, graph.AsOfParam)
 		}
 		s.routes = append(s.routes, r)
@@ -133,8 +134,14 @@ func Patterns() (patterns []string) {
 			patterns = append(patterns, page.MarkdownPath(r.pathOf(nil)))
 		}
 	}
+	for _, path := range slices.Sorted(maps.Keys(moved)) {
+		patterns = append(patterns, path, page.MarkdownPath(path))
+	}
 	return patterns
 }
+
+// moved are the paths of former pages.
+var moved = map[string]string{"/releases": changesPath, "/editions": changesPath}
 
 // FilePatterns are those of the files for programs.
 var FilePatterns = []string{suggestionsPath, robotsPath, SitemapPath, sitemapsPath + "{name}"}
@@ -155,6 +162,12 @@ func (s *Site) newMux() *http.ServeMux {
 		if path := r.pathOf(nil); len(r.pathParams()) == 0 {
 			mux.HandleFunc(page.MarkdownPath(path), handle)
 		}
+	}
+	for from, to := range moved {
+		mux.HandleFunc(from, func(w http.ResponseWriter, r *http.Request) { page.Redirect(w, r, to, http.StatusMovedPermanently) })
+		mux.HandleFunc(page.MarkdownPath(from), func(w http.ResponseWriter, r *http.Request) {
+			page.Redirect(w, r, page.MarkdownPath(to), http.StatusMovedPermanently)
+		})
 	}
 	mux.HandleFunc(suggestionsPath, func(w http.ResponseWriter, r *http.Request) {
 		s.SetSecurityHeaders(w.Header(), page.BasePolicy)
@@ -240,7 +253,7 @@ func (s *Site) render(req *request) cache.Execute {
 			caching = "no-store" // the first release must show at once
 		}
 		if req.Param(chartParam) != "" {
-			entry, err := req.chartFile(ctx, view, caching)
+			entry, err := req.chartFile(ctx, caching)
 			return entry, response.Newest, err
 		}
 		entry, err := templates.Entry(req.name, s.content(ctx, req, view, response), caching)
@@ -258,21 +271,34 @@ func (s *Site) load(ctx context.Context, req *request) (any, *graph.Result, erro
 		return nil, response, p
 	}
 	view := req.view()
-	err := json.Unmarshal(typesetNames(response.Data), view)
+	err := json.Unmarshal(s.typeset(ctx, req.asOf, response.Data), view)
 	if v, ok := view.(*homeView); ok && err == nil {
 		err = json.Unmarshal(response.Data, &v.homeExamples) // they are shown as the API returns them
 	}
-	if v, ok := view.(loader); ok && err == nil {
-		err = v.load(ctx, s, req)
-	}
 	if v, ok := view.(preparer); ok && err == nil {
-		err = v.prepare(req)
+		if req.shown, err = s.Executor.Release(ctx, req.asOf); err == nil {
+			err = v.prepare(ctx, s, req)
+		}
 	}
 	return view, response, err
 }
 
 // nameWithApostrophe finds names in a result, of tools first of all.
 var nameWithApostrophe = regexp.MustCompile(`"(?:n|winnerN)ame":"(?:[^"\\]|\\.)*'(?:[^"\\]|\\.)*"`)
+
+// typeset prepares a result for pages. A label that is the same in both languages is not
+// in French.
+func (s *Site) typeset(ctx context.Context, asOf graph.AsOf, result []byte) []byte {
+	result = typesetNames(result)
+	if shown, err := s.Executor.Release(ctx, asOf); err == nil {
+		for _, c := range shown.Categories {
+			if label := strconv.Quote(c.Label); c.Translations.En.Label == c.Label {
+				result = bytes.ReplaceAll(result, []byte(`"label":`+label+`,"frenchLabel":`+label), []byte(`"label":`+label+`,"frenchLabel":""`))
+			}
+		}
+	}
+	return result
+}
 
 // typesetNames gives names the apostrophes of the text around them. The API returns
 // names as the feed has them.
@@ -283,7 +309,7 @@ func typesetNames(result []byte) []byte {
 // execute executes an operation of queries/ on a release and decodes its result.
 func (s *Site) execute(ctx context.Context, asOf graph.AsOf, operation string, variables map[string]any, result any) error {
 	response := *s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: variables, AsOf: asOf})
-	response.Data = typesetNames(response.Data)
+	response.Data = s.typeset(ctx, asOf, response.Data)
 	return response.Decode(result)
 }
 
@@ -291,14 +317,12 @@ func (s *Site) content(ctx context.Context, req *request, view any, response *gr
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL(), Downloads: req.downloads()}
 	content := s.Content(req.lang, req.path, page.Head{}, data)
 	content.AsMarkdown = req.markdown
-	if v, ok := view.(canonicalPage); ok {
-		content.Path = v.canonicalPath()
+	content.Path = cmp.Or(req.canonical, content.Path)
+	if req.AsOf() == "" {
+		content.Feeds, data.Structured = req.feeds, req.structured
 	}
-	if v, ok := view.(followedPage); ok && req.AsOf() == "" {
-		content.Feeds = v.feeds(req)
-	}
-	if v, ok := view.(structuredPage); ok && req.AsOf() == "" {
-		data.Structured = v.structured(req)
+	if req.image != "" {
+		content.Image = page.LocalPath(req.lang, req.image)
 	}
 	content.Query, content.NoIndex = req.query.Encode(), req.name == "search"
 	content.Markdown = page.WithQuery(page.MarkdownPath(req.path), req.query.Encode())
@@ -320,14 +344,6 @@ type releaseNotFound struct{ *problem.Problem }
 
 func (e releaseNotFound) Unwrap() error { return e.Problem }
 
-var errorTitles = map[problem.Code]lang.Message{
-	problem.NotFound:    "Page not found",
-	problem.BadInput:    "Invalid request",
-	problem.TooMany:     "Too many requests",
-	problem.Unavailable: "The catalog is unavailable",
-	problem.Timeout:     "The catalog is unavailable",
-}
-
 // fail responds with an error page. If route is nil, the path does not exist, and
 // clients that do not accept HTML get JSON.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err error) {
@@ -337,42 +353,26 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		page.Redirect(w, r, string(to), http.StatusFound) // temporary: retired tools may come back
 		return
 	}
-	if r.Context().Err() != nil {
-		return // the client has disconnected
-	}
 	p := problem.Of(err)
 	if route == nil && negotiate.Named(r.Header["Accept"], "text/html") == 0 {
 		problem.Write(w, p)
 		return
 	}
-	l, status := lang.Of(r.Context()), p.Code.Status()
-	data := page.ErrorPage{Title: l.Text(cmp.Or(errorTitles[p.Code], "Something went wrong")), Text: p.In(l)}
+	l := lang.Of(r.Context())
+	var data page.ErrorPage
 	switch {
 	case errors.As(err, new(releaseNotFound)):
 		data.Title = l.Text("Release not found")
-		data.More = page.Suggestion{Path: releasesPath, Name: l.Text("View all releases")}
+		data.More = page.Suggestion{Path: changesPath, Name: l.Text("View all editions")}
 	case p.Code == problem.NotFound:
 		data.Suggestions = s.suggest(s.Visitors.Identify(r), r, route)
 		if last := s.lastPage(s.Visitors.Identify(r), r, route); last.Path != "" {
-			data.Text += " " + l.Text("It has been removed from the catalog.")
+			data.Text = p.In(l) + " " + l.Text("It has been removed from the catalog.")
 			data.More = last
 		}
-	case p.Code == problem.TooMany:
-		w.Header().Set("Retry-After", visitor.RetryAfter(err))
-	case status == http.StatusServiceUnavailable:
+	case p.Code.Status() == http.StatusServiceUnavailable:
+		data.Title = l.Text("The catalog is unavailable")
 		data.Text = l.Text("The catalog is temporarily unavailable. Recently viewed pages still work; try this one again in a minute.")
-		w.Header().Set("Retry-After", "60")
 	}
-	if status >= http.StatusInternalServerError {
-		data.RequestID = problem.RequestID(r.Context())
-		s.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", cmp.Or(p.Cause, err), "request_id", data.RequestID)
-	}
-	if page.WantsMarkdown(r) {
-		w.Header().Set("Content-Type", page.MarkdownType)
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(status)
-		fmt.Fprintf(w, "# %s\n\n%s\n", data.Title, data.Text)
-		return
-	}
-	templates.WriteError(w, r, s.Log, p, s.Content(l, r.URL.Path, page.Head{}, data))
+	s.Fail(w, r, err, s.Content(l, r.URL.Path, page.Head{}, nil), data)
 }

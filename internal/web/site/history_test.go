@@ -41,34 +41,65 @@ func TestChangesPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		changedCatalog(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/changes", 200, `<h2 id="release-4">`, "The catalog was published with 3 tools.", "Price changes", `<del>€20/month</del>`, `<ins>€25/month</ins>`,
-			`href="/en/tools/four"`, `href="/en/graveyard/three"`, "<h3>New categories</h3>", `<li><a href="/en/categories/three" lang="fr">Trois</a></li>`,
-			"<h3>Updates to retired tools</h3>", "<h3>Score changes</h3>", "Review text", "/feeds/changes.atom", "/en/guides/webhooks", `<meta name="description" content="Every change`)
-		check.Equal(t, strings.Count(body, "<h3>New tools<"), 1, "new tools")
-		check.Equal(t, strings.Count(body, "€25/month"), 1, "price times")
-		french := get(t, handler, "/fr/changes", 200, "<h1>Changements du catalogue</h1>", "Le catalogue a été publié avec 3 outils.", "25\u00a0€/mois", `href="/fr/tools/four"`, "<h3>Nouveaux outils</h3>")
-		if strings.Contains(french, "New tool") {
-			t.Error("got English on the French page, want French")
+		body := get(t, handler, "/en/changes", 200, `<a href="/en/editions/4">Edition 4</a>`, `<a href="/en/editions/1">Edition 1</a>`, `<h2 id="release-4">`,
+			"<h3>New categories</h3>", `<li><a href="/en/categories/three" lang="fr">Trois</a></li>`, "<h3>Updates to retired tools</h3>", "<h3>Score changes</h3>",
+			"/feeds/changes.atom", "/en/guides/webhooks", `<meta name="description" content="Every edition`)
+		if strings.Contains(body, `id="release-3"`) {
+			t.Error("got the changes of another edition, want those of the newest")
 		}
+		get(t, handler, "/fr/changes", 200, "<h1>Changements du catalogue</h1>", `<a href="/fr/editions/4">Édition 4</a>`, "<h3>Nouvelles catégories</h3>")
 		for filter, want := range map[string][2]string{
 			"type=category_created":     {"Trois", "Outil three"},
 			"type=retired_updated":      {"Outil three", "Trois<"},
 			"type=tool_retired":         {"Outil three", "Outil four"},
 			"type=price_changed":        {"Outil two", "Outil three"},
+			"type=tool_updated":         {"Review text", "Outil three"},
 			"tool=four":                 {"Only changes to Outil four.", "Outil one"},
 			"type=comparatif_published": {"No changes match your filters.", "Outil"},
 			"category=voix":             {"No changes match your filters.", "Outil"},
-			"as_of=2":                   {`href="/en/tools/four?as_of=2"`, "Outil three"},
+			"as_of=2&category=code":     {`href="/en/tools/four?as_of=2"`, "Outil three"},
 		} {
 			body := get(t, handler, "/en/changes?"+filter, 200, want[0])
 			_, list, _ := strings.Cut(body, "</form>")
-			if strings.Contains(list, want[1]) || filter != "as_of=2" && strings.Contains(list, "was published with") {
+			if strings.Contains(list, want[1]) || strings.Contains(list, "was published with") {
 				t.Errorf("%s: got %q or the first release, want it left out", filter, want[1])
 			}
 		}
 		get(t, handler, "/en/changes?type=x", 400)
-		get(t, handler, "/en/changes?after=x", 400)
+		get(t, handler, "/en/changes?category=code&after=x", 400)
 	})
+}
+
+// The page of an edition has all of its changes, counts them by kind and by category, and
+// an image for other sites.
+func TestEditionPage(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	changedCatalog(t, s)
+	handler := newLocalized(t, s)
+	second := get(t, handler, "/en/editions/2", 200, "<title>Edition 2: 1 new tool · 1 price increase · palmares</title>", `<del>€20/month</del>`, `<ins>€25/month</ins>`, "&#43;25%", `href="/en/tools/four"`,
+		`<link rel="canonical" href="https://palmares.example/en/editions/2">`, `<meta property="og:image" content="https://palmares.example/en/editions/2?chart=edition.png">`,
+		`<td class="number">1</td><td class="number">0</td><td class="number">0</td><td class="number">1</td>`, `rel="prev" href="/en/editions/1"`, `rel="next" href="/en/editions/3"`,
+		`href="/en/tools?as_of=2"`, "/feeds/changes.atom")
+	check.Equal(t, strings.Count(second, "€25/month"), 1, "price times")
+	get(t, handler, "/en/editions/3", 200, "1 retired tool · 1 price cut", "shut down", "−50%", `<span class="part" lang="fr">Fini.</span>`)
+	get(t, handler, "/fr/editions/4", 200, "<title>Édition 4\u00a0: 1 note en hausse · palmares</title>", "&#43;", "<h2>Changements de note</h2>", `<span class="mark">`)
+	first := get(t, handler, "/fr/editions/1", 200, "Le catalogue a été publié avec 3 outils.")
+	if strings.Contains(first, `<ul class="events">`) {
+		t.Error("got changes in the first edition, want none")
+	}
+	if got := visit(handler, http.MethodGet, "/en/editions/2?chart=edition.png"); got.Code != 200 || !strings.HasPrefix(got.Body.String(), "\x89PNG") {
+		t.Errorf("got %d %s, want an image", got.Code, got.Header().Get("Content-Type"))
+	}
+	for path, status := range map[string]int{"/en/editions/5": 404, "/en/editions/0": 404, "/en/editions/02": 404, "/en/editions/x": 404} {
+		get(t, handler, path, status)
+	}
+	for from, to := range map[string]string{
+		"/en/releases": "/en/changes", "/fr/releases.md": "/fr/changes.md", "/en/editions": "/en/changes", "/en/changes?release=3": "/en/editions/3", "/en/releases?after=x": "/en/changes",
+	} {
+		if got := visit(handler, http.MethodGet, from); got.Header().Get("Location") != to || got.Code != 301 && from != "/en/changes?release=3" {
+			t.Errorf("%s: got %d to %q, want 301 to %s", from, got.Code, got.Header().Get("Location"), to)
+		}
+	}
 }
 
 // A page with all kinds shortens long groups, and links to all of their changes. The
@@ -86,18 +117,18 @@ func TestChangesAreGrouped(t *testing.T) {
 	tools = append(tools, feedtest.Tool("zero", score), feedtest.Tool("price", func(tool *record.Tool) { tool.Price = "25 €/mois" }), feedtest.Tool("tagline", func(tool *record.Tool) { tool.Tagline = "Mieux." }))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-10-03", tools...))
 	handler := newLocalized(t, s)
-	body := get(t, handler, "/en/changes", 200, `href="/en/changes?release=3&amp;type=tool_created" rel="nofollow">Show all`,
-		`Parti</a> <span class="what"><span class="part" lang="fr">Code</span>`, `<span class="part">changed: tagline</span>`, `>Outil price</a> <span class="what"><span class="part"><span class="visually-hidden">from </span><del>€20/month</del>`)
+	body := get(t, handler, "/en/editions/3", 200, `href="/en/changes?release=3&amp;type=tool_created" rel="nofollow">Show all`,
+		`Parti</a> <span class="what"><span class="part" lang="fr">Code</span>`, `<span class="part">changed: tagline</span>`, `>Outil price</a> <span class="what"><span class="part" lang="fr">Code</span><span class="part"><span class="visually-hidden">from </span><del>€20/month</del>`)
 	var order []int
-	for _, kind := range []string{"New tools", "Back in the catalog", "Price changes", "Score changes", "Other updates", "Retired tools"} { // the last in the release before
-		order = append(order, strings.Index(body, "<h3>"+kind+"</h3>"))
+	for _, kind := range []string{"Price changes", "Score changes", "New tools", "Back in the catalog", "Other updates"} {
+		order = append(order, strings.Index(body, "<h2>"+kind))
 	}
 	if !slices.IsSorted(order) || order[0] < 0 {
 		t.Errorf("got groups at %v, want all of them in order", order)
 	}
 	check.Equal(t, strings.Count(body, `<li><a href="/en/tools/tool-`), 10, "new tools")
 	check.Equal(t, strings.Count(body, `href="/en/tools/price"`), 1, "lines about the tool with a new price")
-	all := get(t, handler, "/en/changes?release=3&type=tool_created", 200, "Only changes in release 3.")
+	all := get(t, handler, "/en/changes?release=3&type=tool_created", 200, "Only changes in edition 3.")
 	if got := strings.Count(all, `<li><a href="/en/tools/tool-`); got != 25 || strings.Contains(all, `id="release-2"`) {
 		t.Errorf("got %d new tools, want 25 and no other release", got)
 	}
@@ -110,12 +141,13 @@ func TestChangesOfRemovedItems(t *testing.T) {
 	publishEditions(t, s)
 	handler := newLocalized(t, s)
 	get(t, handler, "/en/prices", 200, `<a href="/en/tools/aquatinte-3?as_of=3">Aquatinte 3</a>`, `<a href="/en/tools/tandem-code?as_of=2">Tandem Code</a>`, `<time datetime="2026-05-05">`)
-	get(t, handler, "/fr/changes", 200, `<a href="/fr/cimetiere/aquatinte-3?as_of=6">Aquatinte 3</a>`, `href="/fr/comparatifs/lanterne-sourde-vs-glaneuse-aout?as_of=`,
-		`<h2 id="release-8"><time datetime="2026-11-10">`, "· publiée le ")
+	get(t, handler, "/fr/changes?category=image", 200, `<a href="/fr/cimetiere/aquatinte-3?as_of=6">Aquatinte 3</a>`)
+	get(t, handler, "/fr/changes?type=comparatif_removed", 200, `href="/fr/comparatifs/lanterne-sourde-vs-glaneuse-aout?as_of=`)
+	get(t, handler, "/fr/changes", 200, `<h2 id="release-8"><a href="/fr/editions/8">Édition 8</a> <span class="aside"><time datetime="2026-11-10">`, "publiée le ")
 	get(t, handler, "/en/changes?tool=aquatinte-3", 200, "Only changes to Aquatinte 3.", `href="/en/tools/aquatinte-3/changes.atom"`)
 	get(t, handler, "/en/comparisons/enclume-8-vs-tandem-code?as_of=4", 200, `<a href="/en/comparisons">View the current catalog</a>`)
-	get(t, handler, "/en/tools/plume", 200, `<link rel="alternate" type="application/atom+xml" title="Changes to Plume" href="/en/tools/plume/changes.atom">`, `href="/en/changes?tool=plume"`)
-	get(t, handler, "/fr/cimetiere/buvard", 200, `href="/fr/tools/buvard/changes.atom"`)
+	get(t, handler, "/en/tools/plume", 200, `<link rel="alternate" type="application/atom+xml" title="Changes to Plume" href="/en/tools/plume/changes.atom">`, `href="/en/tools/plume/follow"`)
+	get(t, handler, "/fr/cimetiere/buvard", 200, `href="/fr/tools/buvard/follow"`)
 	get(t, handler, "/fr/categories/code", 200, `href="/fr/categories/code/changes.atom"`, `href="/fr/changes?category=code"`)
 	// Titles are in the language of the page.
 	get(t, handler, "/en/changes", 200, "Clap d’Août or Bobine &amp; Fils?")
@@ -252,12 +284,13 @@ func TestGraveyardTimeline(t *testing.T) {
 func TestHistoryOfEmptyCatalog(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	handler := newLocalized(t, s)
-	for _, path := range []string{"/changes", "/prices", "/trends", "/cimetiere", "/releases"} {
+	for _, path := range []string{"/changes", "/prices", "/trends", "/cimetiere"} {
 		get(t, handler, page.LocalPath(lang.English, path), 200, "Nothing has been published yet.")
 		get(t, handler, page.LocalPath(lang.French, path), 200)
 	}
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
-	get(t, handler, "/en/changes", 200, "The catalog was published with 1 tool.")
+	get(t, handler, "/en/changes", 200, `<a href="/en/editions/1">`)
+	get(t, handler, "/fr/editions/1", 200, "Le catalogue a été publié avec 1 outil.")
 	get(t, handler, "/en/prices", 200, "No price has changed since the first release.")
 	get(t, handler, "/en/trends", 200, "Trends appear once a second release is published.")
 }
@@ -304,7 +337,7 @@ func TestSitemap(t *testing.T) {
 			Sitemaps []sitemapURL `xml:"sitemap"`
 		}
 		read("/sitemap.xml", &index)
-		check.Must(t, len(index.Sitemaps), 4, "sitemaps")
+		check.Must(t, len(index.Sitemaps), 5, "sitemaps")
 		days := map[string]string{}
 		for _, part := range index.Sitemaps {
 			check.Equal(t, part.LastMod, "2026-11-10", "%s: lastmod", part.Loc)

@@ -3,6 +3,7 @@ package site
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -31,6 +32,7 @@ type homeView struct {
 	PriceChanges   struct{ Nodes []priceChange }
 	homeExamples
 
+	Edition        *edition      `json:"-"` // nil before the second one
 	Chart          *figure       `json:"-"` // nil if there is nothing to draw
 	Movers         []scoreMover  `json:"-"`
 	Prices         []pricedTool  `json:"-"`
@@ -45,9 +47,7 @@ type homeExamples struct {
 
 const maxMovers, maxPriceChanges = 5, 5
 
-func (v *homeView) figures() []*figure { return []*figure{v.Chart} }
-
-func (v *homeView) prepare(r *request) error {
+func (v *homeView) prepare(ctx context.Context, s *Site, r *request) (err error) {
 	v.Chart = newHistogram(r, v.ScoreHistogram)
 	v.Movers = biggestMovers(v.ScoreChanges.Nodes)
 	v.Prices = pricedTools(v.PriceChanges.Nodes, v.Feed.UpdatedAt)
@@ -56,7 +56,11 @@ func (v *homeView) prepare(r *request) error {
 	if asOf := r.asOfQuery().Encode(); asOf != "" {
 		v.asOf.query, v.asOf.directive = "&"+asOf, graph.AsOfDirective(r.asOf)
 	}
-	return nil
+	r.figures = []*figure{v.Chart}
+	if v.Feed.Release > 1 {
+		v.Edition, err = s.editionOf(ctx, r, v.Feed.Release)
+	}
+	return err
 }
 
 // ExamplePath returns the path of the example request.

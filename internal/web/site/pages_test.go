@@ -45,7 +45,7 @@ func TestPages(t *testing.T) {
 			`href="/api/v1/tools/plume"`, `href="/api/v1/pricing/plume"`, `href="/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume"`, `Alternatives in <span >Writing</span>`)
 		get(t, handler, "/comparatifs", 200, "1–13 of 13", "Plume or Écritoire &amp; Cie?")
 		get(t, handler, "/comparatifs/plume-vs-ecritoire-cie", 200, "<strong>Écritoire &amp; Cie</strong> wins", `class="winner"`, `href="/tools/plume"`)
-		get(t, handler, "/categories", 200, "Writing", `href="/categories/redaction"`)
+		get(t, handler, "/categories", 200, "Writing", `href="/categories/redaction"`, `href="/categories/code" >Code</a>`)
 		get(t, handler, "/cimetiere", 200, "1–10 of 10", "acquired")
 	})
 }
@@ -64,7 +64,8 @@ func TestMarkdownVersions(t *testing.T) {
 			"/categories":                         "# Categories\n",
 			"/cimetiere":                          "# ",
 			"/cimetiere/buvard":                   "# Buvard\n",
-			"/releases":                           "# Releases\n",
+			"/changes":                            "# Changes to the catalog\n",
+			"/editions/1":                         "# Edition 1",
 			"/tools/plume?as_of=1":                "as of release 1",
 		} {
 			found := link.FindStringSubmatch(get(t, handler, target, 200))
@@ -107,7 +108,7 @@ func TestFiltersAndOrder(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		all := listed(get(t, handler, "/tools", 200))
 		code := listed(get(t, handler, "/tools?category=code&q=&pricing=&icp=&score_min=&price_max=&sort=score_desc", 200,
-			`<option value="code" selected lang="fr">`, `href="/api/v1/tools?category=code"`))
+			`<option value="code" selected >`, `href="/api/v1/tools?category=code"`))
 		if len(code) == 0 || len(code) >= len(all) {
 			t.Errorf("category: got %d of %d tools, want some", len(code), len(all))
 		}
@@ -129,7 +130,7 @@ func TestFiltersAndOrder(t *testing.T) {
 		get(t, handler, "/tools?sort=monthly_price_asc", 200, "Prices are compared per month", `<option value="monthly_price_asc" selected>Lowest price first</option>`)
 		get(t, handler, "/tools?sort=price_asc", 200, `<option value="monthly_price_asc" selected>`) // a link from before
 		get(t, handler, "/cimetiere?reason=mort", 200, "shut down")
-		get(t, handler, "/comparatifs?category=code", 200, `<option value="code" selected lang="fr">`)
+		get(t, handler, "/comparatifs?category=code", 200, `<option value="code" selected >`)
 	})
 }
 
@@ -309,7 +310,7 @@ func TestCategoryBars(t *testing.T) {
 func TestPriceChartOfDemo(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		get(t, handler, "/tools/plume", 200, "<title>7\u00a0Apr\u00a02025 · €14.90</title>", ">€/month</text>", ">€19.90</text>", ">€0</text>",
-			`href="/tools/plume?chart=prices.svg"`, `href="/tools/plume?chart=prices.png"`)
+			`href="/tools/plume?chart=history.svg"`, `href="/tools/plume?chart=history.png"`)
 	})
 }
 

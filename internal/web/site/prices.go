@@ -12,23 +12,9 @@ type pricesView struct {
 	Feed       feedInfo
 	Changes    eventList
 	Categories []category
-	Releases   []releasePrices  `json:"-"`
+	Editions   []editionEvents  `json:"-"`
 	Periods    []pricesOfPeriod `json:"-"` // a summary
 	Older      string           `json:"-"`
-	catalog    eventCatalog
-}
-
-type releasePrices struct {
-	release
-	Items []priceItem
-}
-
-// priceItem is a tool with a new price.
-type priceItem struct {
-	Name, URL, Category                    string
-	Before, After                          string // prices
-	BeforePricing, AfterPricing, ChangedAt string
-	Direction, Percent                     string // "" if the prices cannot be compared
 }
 
 // pricesOfPeriod is how many prices rose and fell.
@@ -45,14 +31,18 @@ const (
 
 // load counts the recent changes, and reads on until a page of changes in the
 // selected direction is full.
-func (v *pricesView) load(ctx context.Context, s *Site, r *request) error {
+func (v *pricesView) prepare(ctx context.Context, s *Site, r *request) error {
 	if err := v.count(ctx, s, r); err != nil {
 		return err
 	}
 	if err := v.find(ctx, s, r); err != nil {
 		return err
 	}
-	return v.catalog.load(ctx, s, r, v.Changes.Nodes)
+	table, err := s.newEventTable(ctx, r, v.Changes.Nodes, v.Categories)
+	if v.Editions = table.Editions; v.Changes.PageInfo.HasNextPage {
+		v.Older = r.With("after", v.Changes.PageInfo.EndCursor)
+	}
+	return err
 }
 
 func (v *pricesView) find(ctx context.Context, s *Site, r *request) error {
@@ -72,15 +62,15 @@ func (v *pricesView) find(ctx context.Context, s *Site, r *request) error {
 		if !found.PageInfo.HasNextPage || len(v.Changes.Nodes) >= pricesPerPage || batch == maxPriceBatches {
 			return nil
 		}
-		variables := map[string]any{"after": found.PageInfo.EndCursor}
+		variables := map[string]any{"types": []any{priceChanged}}
 		if category := r.Param("category"); category != "" {
 			variables["category"] = category
 		}
-		var more struct{ Changes eventList }
-		if err := s.execute(ctx, r.asOf, "morePrices", variables, &more); err != nil {
+		more, err := s.moreChanges(ctx, r, found.PageInfo.EndCursor, variables)
+		if err != nil {
 			return err
 		}
-		found = more.Changes
+		found = more
 	}
 }
 
@@ -113,31 +103,4 @@ func (v *pricesView) count(ctx context.Context, s *Site, r *request) error {
 func (e *event) direction() string {
 	direction, _ := pricing.Compare(pricing.Read(fmt.Sprint(e.Before["price"])), pricing.Read(fmt.Sprint(e.After["price"])))
 	return direction
-}
-
-func (v *pricesView) prepare(r *request) error {
-	for i := range v.Changes.Nodes {
-		e := &v.Changes.Nodes[i]
-		item := priceItem{
-			Name: v.catalog.name(e), URL: v.catalog.link(r, e), Category: labelOf(v.Categories, e.Category),
-			Before: textIn(e.Before, "price"), After: textIn(e.After, "price"), ChangedAt: textIn(e.After, "changed_at"),
-		}
-		if before, after := textIn(e.Before, "pricing"), textIn(e.After, "pricing"); before != after {
-			item.BeforePricing, item.AfterPricing = before, after
-		}
-		direction, percent := pricing.Compare(pricing.Read(item.Before), pricing.Read(item.After))
-		item.Direction = direction
-		if percent != nil && *percent != 0 {
-			item.Percent = r.lang.Percent(*percent)
-		}
-		if len(v.Releases) == 0 || v.Releases[len(v.Releases)-1].Number != e.Release {
-			v.Releases = append(v.Releases, releasePrices{release: v.catalog.release(e)})
-		}
-		last := &v.Releases[len(v.Releases)-1]
-		last.Items = append(last.Items, item)
-	}
-	if v.Changes.PageInfo.HasNextPage {
-		v.Older = r.With("after", v.Changes.PageInfo.EndCursor)
-	}
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"palmares/graph"
+	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
@@ -25,6 +26,7 @@ import (
 // request is a parsed request for a page.
 type request struct {
 	*route
+	about
 	service   page.Service
 	lang      lang.Language
 	path      string
@@ -79,7 +81,14 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 		delete(variables, p.Name)
 	}
 	for name, value := range inPath {
-		variables[name] = value
+		if variables[name] = value; name != "number" {
+			continue
+		}
+		number, ok := catalog.ParseNumber(value)
+		if !ok {
+			return nil, problem.New(problem.NotFound, "There is no edition “%s”.", params.Truncate(value))
+		}
+		variables[name] = number
 	}
 	if rt.operation.Definition().VariableDefinitions.ForName(languageName) != nil {
 		variables[languageName] = string(req.lang)
@@ -290,24 +299,25 @@ func explorerURL(param, value string) string {
 // routes lists every page. To add one, add a row, its operation in queries/ and
 // its template.
 var routes = []route{
-	{pattern: HomePattern, name: "home", view: newView[homeView]},
+	{pattern: HomePattern, name: "home", charts: true, view: newView[homeView]},
 	{pattern: "/tools", name: "tools", rest: "/api/v1/tools", table: "tools", form: true, view: newView[toolsView]},
-	{pattern: "/tools/{slug}", name: "tool", rest: "/api/v1/tools/", view: newView[toolView]},
+	{pattern: "/tools/{slug}", name: "tool", rest: "/api/v1/tools/", charts: true, view: newView[toolView]},
+	{pattern: "/tools/{slug}/follow", name: "follow", view: newView[followView]},
 	{pattern: "/comparatifs", name: "comparatifs", rest: "/api/v1/comparatifs", table: "comparatifs", view: newView[comparisonsView]},
 	{pattern: "/comparatifs/{slug}", name: "comparatif", rest: "/api/v1/comparatifs/", view: newView[comparisonView]},
 	{pattern: "/compare", name: "choose", view: newView[chooseView]},
-	{pattern: "/compare/{a}/{b}", name: "compare", view: newView[compareView]},
-	{pattern: "/compare/{a}/{b}/{c}", name: "compare", view: newView[compareView]},
-	{pattern: "/compare/{a}/{b}/{c}/{d}", name: "compare", view: newView[compareView]},
+	{pattern: "/compare/{a}/{b}", name: "compare", charts: true, view: newView[compareView]},
+	{pattern: "/compare/{a}/{b}/{c}", name: "compare", charts: true, view: newView[compareView]},
+	{pattern: "/compare/{a}/{b}/{c}/{d}", name: "compare", charts: true, view: newView[compareView]},
 	{pattern: "/search", name: "search", view: newView[searchView]},
 	{pattern: "/categories", name: "categories", rest: "/api/v1/categories", table: "categories", view: newView[categoriesView]},
-	{pattern: "/categories/{slug}", name: "category", rest: "/api/v1/tools", table: "tools", view: newView[categoryView]},
-	{pattern: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", table: "cimetiere", view: newView[retiredToolsView]},
+	{pattern: "/categories/{slug}", name: "category", rest: "/api/v1/tools", table: "tools", charts: true, view: newView[categoryView]},
+	{pattern: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", table: "cimetiere", charts: true, view: newView[retiredToolsView]},
 	{pattern: "/cimetiere/{slug}", name: "retired", view: newView[retiredToolView]},
-	{pattern: "/releases", name: "releases", view: newView[releasesView]},
-	{pattern: "/changes", name: "changes", view: newView[changesView]},
+	{pattern: changesPath, name: "changes", view: newView[changesView]},
+	{pattern: "/editions/{number}", name: "edition", charts: true, view: newView[editionView]},
 	{pattern: "/prices", name: "prices", table: "pricing", view: newView[pricesView], selects: []params.Param{{Name: "direction", Values: []string{"up", "down"}}}},
-	{pattern: "/trends", name: "trends", view: newView[trendsView]},
+	{pattern: "/trends", name: "trends", charts: true, view: newView[trendsView]},
 }
 
 type route struct {
@@ -315,6 +325,7 @@ type route struct {
 	name      string     // of the operation and the template
 	rest      string     // equivalent path of the REST API, or ""; one that ends in a slash takes the slug
 	table     string     // name of the list's files, or ""
+	charts    bool       // they can be downloaded
 	form      bool       // invalid parameters are shown in the page's form
 	view      func() any // the result of the operation is decoded into it
 	operation *graph.Operation
@@ -340,24 +351,21 @@ func (rt *route) pathOf(values map[string]string) string {
 
 func newView[V any]() any { return new(V) }
 
-// preparer is a view that needs more than its fields. An error may be a
-// redirect.
-type preparer interface{ prepare(*request) error }
-
-// loader is a view that needs more of the catalog, depending on the result of its
-// operation.
-type loader interface {
-	load(context.Context, *Site, *request) error
+// preparer is a view that needs more than its fields, or that describes its page. An error
+// may be a redirect.
+type preparer interface {
+	prepare(context.Context, *Site, *request) error
 }
 
-// canonicalPage is a view that exists at several paths.
-type canonicalPage interface{ canonicalPath() string }
-
-// followedPage is a view of something that has Atom feeds.
-type followedPage interface{ feeds(*request) []page.Feed }
-
-// structuredPage is a view with structured data for search engines.
-type structuredPage interface{ structured(*request) any }
+// about describes a page to the layout and to search engines.
+type about struct {
+	shown      *catalog.Release // what the page shows
+	canonical  string           // path, if the page has several
+	figures    []*figure        // which can be downloaded
+	image      string           // path of the image that other sites show with a link
+	feeds      []page.Feed      // about what can be followed
+	structured any              // for search engines
+}
 
 // redirect sends the visitor to another path.
 type redirect string

@@ -23,7 +23,7 @@ type searchView struct {
 
 const maxFoundComparisons = 10
 
-func (v *searchView) load(ctx context.Context, s *Site, r *request) error {
+func (v *searchView) prepare(ctx context.Context, s *Site, r *request) error {
 	words := text.Words(r.Param("q"))
 	if len(words) == 0 {
 		v.Tools, v.RetiredTools = listOf[tool]{}, listOf[tool]{}

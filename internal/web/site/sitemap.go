@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"palmares/graph"
 	catalog "palmares/internal/catalog/release"
@@ -94,7 +95,7 @@ var byName, _ = catalog.OrderNamed("name_asc")
 // sitemaps returns all sitemaps: first that of the pages that are not of one item.
 // Those of the catalog changed with its release; when the others did is unknown.
 func (s *Site) sitemaps(r *catalog.Release, day string) []sitemap {
-	var pages, tools, comparisons, retired []sitemapPage
+	var pages, editions, tools, comparisons, retired []sitemapPage
 	for _, route := range s.routes {
 		if len(route.pathParams()) == 0 && route.name != "search" { // whose results search engines leave out
 			pages = append(pages, sitemapPage{route.pathOf(nil), day})
@@ -106,6 +107,9 @@ func (s *Site) sitemaps(r *catalog.Release, day string) []sitemap {
 	for _, path := range s.SitemapPages {
 		pages = append(pages, sitemapPage{path, ""})
 	}
+	for _, info := range r.All {
+		editions = append(editions, sitemapPage{editionPath(strconv.Itoa(info.ID)), info.FeedDate})
+	}
 	for _, t := range r.Sorted(byName) {
 		tools = append(tools, sitemapPage{"/tools/" + t.Slug, t.UpdatedAt})
 	}
@@ -116,7 +120,7 @@ func (s *Site) sitemaps(r *catalog.Release, day string) []sitemap {
 		retired = append(retired, sitemapPage{"/cimetiere/" + t.Slug, t.RetiredAt})
 	}
 	all := []sitemap{{"pages.xml", pages}}
-	for _, list := range []sitemap{{"tools", tools}, {"comparisons", comparisons}, {"retired", retired}} {
+	for _, list := range []sitemap{{"editions", editions}, {"tools", tools}, {"comparisons", comparisons}, {"retired", retired}} {
 		part := 0
 		for pages := range slices.Chunk(list.pages, sitemapItems) {
 			part++

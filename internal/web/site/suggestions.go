@@ -71,7 +71,6 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 	}
 	defer done()
 	var result struct {
-		knownReleases
 		ToolVersions struct {
 			Versions []struct {
 				LastRelease int // 0 for a tool that is still in the catalog
@@ -84,7 +83,7 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 		return last
 	}
 	newest := result.ToolVersions.Versions[0]
-	if newest.LastRelease == 0 || !result.find(newest.LastRelease).Readable {
+	if shown, err := s.Executor.Newest(ctx); err != nil || !isReadable(shown, newest.LastRelease) {
 		return last
 	}
 	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: lang.Of(r.Context()).Text("View it as of release %d", newest.LastRelease)}
@@ -92,8 +91,8 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 
 // pageNames are the pages of the catalog that may be suggested.
 var pageNames = map[string]lang.Message{
-	"/tools": "Tools", "/comparatifs": "Comparisons", "/compare": "Compare tools", "/categories": "Categories", "/cimetiere": "Graveyard", releasesPath: "Releases",
-	"/changes": "Changes", "/prices": "Prices", "/trends": "Trends",
+	"/tools": "Tools", "/comparatifs": "Comparisons", "/compare": "Compare tools", "/categories": "Categories", "/cimetiere": "Graveyard",
+	changesPath: "Changes", "/prices": "Prices", "/trends": "Trends",
 }
 
 // suggestPages also compares the names that pages have in the menu.

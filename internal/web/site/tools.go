@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/web/page"
 )
 
 type toolsView struct {
@@ -19,12 +20,9 @@ type toolsView struct {
 	Corrected  string       `json:"-"` // the search text without its typos, or ""
 }
 
-func (v *toolsView) load(ctx context.Context, s *Site, r *request) error {
+func (v *toolsView) prepare(ctx context.Context, s *Site, r *request) error {
 	v.Corrected = s.correct(ctx, r, v.Tools.Items)
-	return nil
-}
-
-func (v *toolsView) prepare(r *request) error {
+	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Tools"), "/tools"}), itemList(r, v.Tools.Items, v.Tools.Meta.First()))
 	v.Chips = newChips(r, v.Categories)
 	v.Empty = r.lang.Text("No tools match your filters.")
 	if wanted := r.Param("category"); wanted != "" && !slices.ContainsFunc(v.Categories, func(c category) bool { return c.Slug == wanted }) {
@@ -38,10 +36,6 @@ func (v *toolsView) prepare(r *request) error {
 		v.Limits = append(v.Limits, priceLimit{text, r.With("price_max", value), r.Param("price_max") == value})
 	}
 	return nil
-}
-
-func (v *toolsView) structured(r *request) any {
-	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Tools"), "/tools"}), itemList(r, v.Tools.Items, v.Tools.Meta.First()))
 }
 
 // priceLimit is a link to the tools up to a price per month.
@@ -121,33 +115,18 @@ func (r *request) SortBy(column string) (h sortHeader) {
 }
 
 type toolView struct {
-	knownReleases
-	Feed         feedInfo
-	Categories   []category
-	Tool         *tool
-	RetiredTool  *tool
-	Others       []tool         `json:"-"` // of the category, to compare with
-	Prices       *figure        `json:"-"` // nil if there is nothing to draw
-	Scores       *figure        `json:"-"`
-	Market       *figure        `json:"-"` // the category
-	PriceChanged bool           `json:"-"`
-	ScoreChanged bool           `json:"-"`
-	Newest       []historyEntry `json:"-"` // the history, newest first
-	Versions     versionHistory `json:"-"`
-	charted      []tool
-	chartedTotal int
+	Feed        feedInfo
+	Categories  []category
+	Tool        *tool
+	RetiredTool *tool
+	Others      []tool         `json:"-"` // of the category, to compare with
+	History     *figure        `json:"-"` // nil if there is nothing to draw
+	Market      *figure        `json:"-"` // the category
+	LastPrice   *changeLine    `json:"-"` // the last change of the price, or nil
+	Versions    versionHistory `json:"-"`
 }
 
-func (v *toolView) load(ctx context.Context, s *Site, r *request) (err error) {
-	if v.Tool != nil {
-		v.charted, v.chartedTotal, err = s.loadMarket(ctx, r, v.Tool.Category.Slug)
-	}
-	return err
-}
-
-func (v *toolView) figures() []*figure { return []*figure{v.Prices, v.Scores, v.Market} }
-
-func (v *toolView) prepare(r *request) error {
+func (v *toolView) prepare(ctx context.Context, s *Site, r *request) (err error) {
 	if v.Tool == nil {
 		if v.RetiredTool != nil {
 			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
@@ -159,19 +138,18 @@ func (v *toolView) prepare(r *request) error {
 			v.Others = append(v.Others, other)
 		}
 	}
-	v.Market = newMarket(r, v.charted, v.chartedTotal, v.Tool.Slug)
-	unnamed := []tool{{History: v.Tool.History}} // the title of the page names it
-	v.Prices = newStepChart(r, "prices", "Price over time", unnamed, pricesPer(r.lang, v.Tool.PricePeriod), v.Feed.UpdatedAt)
-	v.Scores = newStepChart(r, "scores", "Score over time", unnamed, scores, v.Feed.UpdatedAt)
-	v.PriceChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
-		return e.Price != v.Tool.Price || e.Pricing != v.Tool.Pricing
-	})
-	v.ScoreChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
-		return e.Score != nil && (v.Tool.Score == nil || *e.Score != *v.Tool.Score)
-	})
-	v.Newest = slices.Clone(v.Tool.History)
-	slices.Reverse(v.Newest)
-	v.Versions = newVersionHistory(r, v.Tool.Slug, v.Tool.Versions, &v.knownReleases, v.Categories)
+	if v.Market, err = s.loadMarket(ctx, r, v.Tool.Category.Slug, v.Tool.Slug); err != nil {
+		return err
+	}
+	v.History = newToolHistory(r, v.Tool, v.Feed.UpdatedAt)
+	for i, e := range v.Tool.History {
+		if i > 0 && e.Price != v.Tool.History[i-1].Price {
+			v.LastPrice = newPriceChange(r.lang, v.Tool.History[i-1].Price, e.Price)
+			v.LastPrice.Since = e.At
+		}
+	}
+	v.Versions = newVersionHistory(r, v.Tool, v.Categories)
+	r.feeds, r.figures, r.structured = []page.Feed{toolFeed(r, v.Tool.Slug, v.Tool.Name)}, []*figure{v.History, v.Market}, v.structured(r)
 	return nil
 }
 

@@ -47,10 +47,10 @@ func structured(t *testing.T, body string) map[string]map[string]any {
 
 func TestToolPage(t *testing.T) {
 	handler := onSQLite(t)
-	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict <span class="in-french">`, "quatre rédacteurs", "<li>Limitations</li>", `href="/en/method"`, "8.1 out of 10",
+	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict <span class="in-french">`, "quatre rédacteurs", "The review also covers: Price, Strengths, Limitations, Who it is for.", `href="/en/method"`, "8.1 out of 10",
 		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<text class="s1"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
-		`<meta name="description" content="Plume scores 8.1 out of 10. Price: €19.90/month.`, "<h2>Price over time</h2>", "<h2>Score over time</h2>")
-	get(t, handler, "/fr/tools/plume", 200, `<h2>Verdict</h2>`, "<li>Limites</li>", "8,1 sur 10", "19,90\u00a0€/mois", "<h2>Évolution de la note</h2>", `<html lang="fr">`)
+		`<meta name="description" content="Plume scores 8.1 out of 10. Price: €19.90/month.`, "<h2>History</h2>")
+	get(t, handler, "/fr/tools/plume", 200, `<h2>Verdict</h2>`, "Limites", "8,1 sur 10", "19,90\u00a0€/mois", `<html lang="fr">`)
 	if strings.Contains(body, "ne ment jamais") { // a section that requires a key
 		t.Error("got the text of another section, want its title only")
 	}
@@ -63,6 +63,32 @@ func TestToolPage(t *testing.T) {
 	}
 	if crumbs, _ := structured(t, body)["BreadcrumbList"]["itemListElement"].([]any); len(crumbs) != 3 {
 		t.Errorf("got %v, want three breadcrumbs", crumbs)
+	}
+}
+
+// Visitors follow a tool and report an error with one click, also if it is retired.
+func TestFollowAndReport(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := newLocalized(t, s)
+	get(t, handler, "/en/tools/plume", 200, ">Price over time</text>", ">Score over time</text>", ">ed. 7</text>",
+		"since <time datetime=\"2026-09-14\">14\u00a0Sep\u00a02026</time> <strong class=\"part better\"><span aria-hidden=\"true\">▼</span> −20.1%</strong>",
+		`<a class="button" href="/en/tools/plume/follow">Follow</a>`, `palmares publishes this page: <a href="/en/about">`)
+	get(t, handler, "/en/tools/plume/follow", 200, "<h1>Follow Plume</h1>", `<code id="feed">https://palmares.example/en/tools/plume/changes.atom</code>`,
+		`href="https://feedly.com/i/subscription/feed/https%3A%2F%2Fpalmares.example%2Fen%2Ftools%2Fplume%2Fchanges.atom"`, `href="/en/account/webhooks?tools=plume"`, `href="/en/changes?tool=plume"`)
+	get(t, handler, "/fr/tools/buvard/follow", 200, "<h1>Suivre Buvard</h1>", `<a href="/fr/cimetiere/buvard">Buvard</a>`)
+	get(t, handler, "/en/tools/nobody/follow", 404, "There is no tool “nobody”.")
+	if body := get(t, handler, "/en/tools/plume?as_of=5", 200); strings.Contains(body, "/follow") {
+		t.Error("got a link to follow in an earlier edition, want none")
+	}
+	handler = servertest.New(t, servertest.On(s), func(c *server.Config) { c.Contact = "hello+x@palmares.example" }).Handler()
+	body := escape.UnescapeString(get(t, handler, "/fr/tools/plume", 200))
+	_, rest, _ := strings.Cut(body, `href="mailto:hello+x@palmares.example?`)
+	query, _, _ := strings.Cut(rest, `"`)
+	values, err := url.ParseQuery(query)
+	check.OK(t, err)
+	if values.Get("subject") != "Erreur sur la page de Plume" || !strings.HasPrefix(values.Get("body"), "Page\u00a0: https://palmares.example/fr/tools/plume\r\nÉdition\u00a0: 8\r\nChamp") {
+		t.Errorf("got %v from %q, want the page and the edition", values, query)
 	}
 }
 

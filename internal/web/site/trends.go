@@ -85,8 +85,8 @@ func (v *trendsView) Coverage() string {
 
 const moversDays = 90
 
-// load reads which scores changed most in the last months.
-func (v *trendsView) load(ctx context.Context, s *Site, r *request) error {
+// findMovers reads which scores changed most in the last months.
+func (v *trendsView) findMovers(ctx context.Context, s *Site, r *request) error {
 	newest, err := time.Parse(time.DateOnly, v.Feed.UpdatedAt)
 	if err != nil || len(v.Releases.Nodes) < 2 {
 		return nil //nolint:nilerr // nothing to compare with
@@ -100,9 +100,12 @@ func (v *trendsView) load(ctx context.Context, s *Site, r *request) error {
 	return nil
 }
 
-func (v *trendsView) figures() []*figure { return slices.Concat(v.Catalog, v.ByCategory) }
+func (v *trendsView) prepare(ctx context.Context, s *Site, r *request) error {
+	v.draw(r)
+	return v.findMovers(ctx, s, r)
+}
 
-func (v *trendsView) prepare(r *request) error {
+func (v *trendsView) draw(r *request) {
 	v.Downloads = trendFiles(r.lang)
 	for _, c := range []struct {
 		id    string
@@ -129,7 +132,7 @@ func (v *trendsView) prepare(r *request) error {
 	}
 	v.addCategories(r, "category-scores", "Average score by category", "mean_score", chart.Score)
 	v.addCategories(r, "category-prices", "Average price per month by category", "mean_monthly_price", chart.Euros)
-	return nil
+	r.figures = slices.Concat(v.Catalog, v.ByCategory)
 }
 
 // remarkFalls says why a number of retired tools can fall, where it does.
@@ -150,10 +153,14 @@ func (f *figure) remarkFalls(plot *chart.Plot) {
 func (v *trendsView) addCategories(r *request, id string, title lang.Message, metric string, unit chart.Unit) {
 	f, t := newFigure(r, id, title, r.lang.Text("Month")), chart.Table{Unit: unit}
 	for _, s := range v.Series {
+		name := labelOf(v.Categories, s.Key)
+		if !isCategory(v.Categories, s.Key) {
+			name = r.lang.Text("%s (ended)", name)
+		}
 		isEmpty := !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil })
 		for _, p := range s.Points {
 			if s.Metric == metric && !isEmpty {
-				t.Add(chart.Period(r.lang, p.Period), labelOf(v.Categories, s.Key), p.Value)
+				t.Add(chart.Period(r.lang, p.Period), name, p.Value)
 			}
 		}
 	}
@@ -187,7 +194,7 @@ type retiredMonth struct {
 	Tools []tool
 }
 
-func (v *retiredToolsView) prepare(r *request) error {
+func (v *retiredToolsView) prepare(_ context.Context, _ *Site, r *request) error {
 	for _, t := range v.RetiredTools.Items {
 		at, err := time.Parse(time.DateOnly, t.RetiredAt)
 		if err != nil {
@@ -205,6 +212,7 @@ func (v *retiredToolsView) prepare(r *request) error {
 		m.Tools = append(m.Tools, t)
 	}
 	v.prepareChart(r)
+	r.figures = []*figure{v.Chart}
 	return nil
 }
 
@@ -247,8 +255,6 @@ func (v *retiredToolsView) prepareChart(r *request) {
 	v.Chart = newFigure(r, "retirements", "Number of retired tools", period, r.lang.Text("Retired tools"))
 	v.Chart.drawTimes(&t, v.Feed.UpdatedAt)
 }
-
-func (v *retiredToolsView) figures() []*figure { return []*figure{v.Chart} }
 
 // lifetime is how long a retired tool was in the catalog as an active one.
 type lifetime struct {

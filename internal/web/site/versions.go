@@ -14,11 +14,6 @@ import (
 	"palmares/internal/web/words"
 )
 
-const (
-	releasesPage = "releases"
-	releasesPath = "/releases"
-)
-
 // release is one published state of the catalog.
 type release struct {
 	Number            int
@@ -27,37 +22,12 @@ type release struct {
 	Stats             struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
 }
 
-type releasesView struct {
-	Releases struct {
-		Nodes      []release
-		TotalCount int
-		PageInfo   cursorInfo
-	}
-	Feed feedInfo
-}
-
 // version is a new state of a tool, as the API returns it.
 type version struct {
 	FirstRelease  int
 	Date, Type    string
 	Fields        []string
 	Before, After map[string]any
-}
-
-// knownReleases has what a page needs to link to releases: the newest ones, and
-// the oldest of all.
-type knownReleases struct {
-	Releases struct{ Nodes []release }
-	Oldest   struct{ Nodes []release }
-}
-
-// find returns a release. Only the number of an old one may be known; it counts
-// as readable if all releases are.
-func (k *knownReleases) find(number int) release {
-	if i := slices.IndexFunc(k.Releases.Nodes, func(r release) bool { return r.Number == number }); i >= 0 {
-		return k.Releases.Nodes[i]
-	}
-	return release{Number: number, Readable: len(k.Oldest.Nodes) > 0 && k.Oldest.Nodes[0].Readable}
 }
 
 // versionHistory is the list of versions on a tool's page, newest first.
@@ -69,7 +39,7 @@ type versionHistory struct {
 
 type versionEntry struct {
 	Event   string // what happened
-	Release int
+	Release int    // 0 before the first one
 	Date    string
 	Path    string // the tool's page as of the release, or "" if that cannot be read
 	Changes []fieldChange
@@ -94,20 +64,52 @@ const (
 	recentVersions = 5
 )
 
-func newVersionHistory(r *request, slug string, versions []version, known *knownReleases, categories []category) versionHistory {
+func newVersionHistory(r *request, t *tool, categories []category) versionHistory {
+	slug, versions := t.Slug, t.Versions
 	h := versionHistory{Truncated: len(versions) > maxVersions, JSON: r.Link("/api/v1/tools/", slug, "/versions")}
 	for _, v := range versions[:min(len(versions), maxVersions)] {
 		entry := versionEntry{
 			Event: r.lang.Text(v.event()), Release: v.FirstRelease, Date: v.Date, Changes: v.changes(r.lang, categories),
 		}
-		if known.find(v.FirstRelease).Readable {
+		if isReadable(r.shown, v.FirstRelease) {
 			entry.Path = v.pageAsOf(slug, v.FirstRelease)
 		}
 		h.Recent = append(h.Recent, entry)
 	}
+	if !h.Truncated {
+		h.addEarlier(r, t, categories)
+	}
 	recent := min(len(h.Recent), recentVersions)
 	h.Recent, h.Older = h.Recent[:recent], h.Recent[recent:]
 	return h
+}
+
+// addEarlier adds the prices and scores from before the first release with the tool.
+func (h *versionHistory) addEarlier(r *request, t *tool, categories []category) {
+	until := "9999"
+	if len(h.Recent) > 0 {
+		until = h.Recent[len(h.Recent)-1].Date
+	}
+	state := func(e historyEntry) map[string]any {
+		values := map[string]any{"price": e.Price, "pricing": e.Pricing}
+		if e.Score != nil {
+			values["score"] = *e.Score
+		}
+		return values
+	}
+	for i, e := range slices.Backward(t.History) {
+		v, entry := version{Type: toolUpdated, After: state(e)}, versionEntry{Event: r.lang.Text("First known price"), Date: e.At}
+		if i > 0 {
+			v.Before, entry.Event = state(t.History[i-1]), r.lang.Text("Updated")
+		}
+		entry.Changes = v.changesOf(r.lang, []string{"pricing", "price", "score"}, categories)
+		if i == 0 {
+			entry.Changes = slices.DeleteFunc(entry.Changes, func(c fieldChange) bool { return v.After[c.name] == nil })
+		}
+		if e.At < until && len(entry.Changes) > 0 {
+			h.Recent = append(h.Recent, entry)
+		}
+	}
 }
 
 const (
@@ -153,6 +155,9 @@ func (v *version) changes(l lang.Language, categories []category) (changes []fie
 // changesOf lists some fields.
 func (v *version) changesOf(l lang.Language, fields []string, categories []category) (changes []fieldChange) {
 	for _, field := range fields {
+		if field == "updated_at" && len(fields) > 1 { // it changes with every update
+			continue
+		}
 		before, existed := v.Before[field]
 		existed = existed && v.Type != toolCreated // a retired tool has a score too
 		after := v.After[field]

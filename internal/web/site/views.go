@@ -1,11 +1,13 @@
 package site
 
 import (
+	"context"
 	"html/template"
 	"net/url"
 	"slices"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/web/page"
 	"palmares/internal/web/words"
 )
 
@@ -19,18 +21,19 @@ type listOf[T any] struct {
 }
 
 type retiredToolView struct {
-	knownReleases
+	Feed              feedInfo
 	RetiredTool, Tool *tool
 	Categories        []category
 	Versions          versionHistory `json:"-"`
 	Lifetime          *lifetime      `json:"-"` // nil if it is unknown
 }
 
-func (v *retiredToolView) prepare(r *request) error {
+func (v *retiredToolView) prepare(_ context.Context, _ *Site, r *request) error {
 	switch {
 	case v.RetiredTool != nil:
-		v.Versions = newVersionHistory(r, v.RetiredTool.Slug, v.RetiredTool.Versions, &v.knownReleases, v.Categories)
+		v.Versions = newVersionHistory(r, v.RetiredTool, v.Categories)
 		v.Lifetime = newLifetime(v.RetiredTool.Versions, v.RetiredTool.RetiredAt)
+		r.feeds = []page.Feed{toolFeed(r, v.RetiredTool.Slug, v.RetiredTool.Name)}
 		return nil
 	case v.Tool != nil:
 		return redirect(r.Link("/tools/", v.Tool.Slug))

@@ -44,7 +44,7 @@ func TestFaultOfTenMinutes(t *testing.T) {
 		two.write(t.Context(), true)
 		at.pass(writeDelay)
 
-		shown := NewPage(Config{Service: page.Service{PublicURL: "https://palmares.example"}, Store: s, Log: quiet, Healthy: alwaysHealthy})
+		shown := NewPage(Config{Service: page.Service{PublicURL: "https://palmares.example", Log: quiet}, Store: s, Healthy: alwaysHealthy})
 		shown.now = at.now
 		w := httptest.NewRecorder()
 		shown.ServeHTTP(w, httptest.NewRequest("GET", "/status", nil))

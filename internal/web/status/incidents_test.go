@@ -130,7 +130,7 @@ func TestFeedDuringOutage(t *testing.T) {
 		at := &fakeClock{Time: time.Date(2026, 11, 15, 23, 40, 0, 0, time.UTC)}
 		var failure error
 		r := newRecorder(s, at, &failure)
-		cfg := Config{Service: service, Store: s, Log: quiet, Healthy: r.Healthy, DownSince: r.DownSince}
+		cfg := Config{Service: service, Store: s, Healthy: r.Healthy, DownSince: r.DownSince}
 		cfg.PublicURL = "https://palmares.example"
 		p := NewPage(cfg)
 		p.now = at.now

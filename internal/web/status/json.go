@@ -45,7 +45,7 @@ type reportedOutage struct {
 
 // budget returns the error budget of a period.
 func (d Day) budget() budget {
-	minutes := float64(d.Minutes) * (100 - target) / 100
+	minutes := float64(d.Minutes) * (100 - Target) / 100
 	return budget{minutes, minutes - float64(d.Minutes-d.Up)}
 }
 

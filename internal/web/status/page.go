@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"embed"
 	"html/template"
-	"log/slog"
 	"math"
 	"net/http"
 	"sync/atomic"
@@ -25,8 +24,8 @@ const Path = "/status"
 // Config configures the status page.
 type Config struct {
 	page.Service
-	Store   *store.Store
-	Log     *slog.Logger
+	Store *store.Store
+
 	Healthy func() bool // reports whether the database is available
 	// DownSince returns when it became unavailable, or zero. If DownSince is nil,
 	// incidents are shown only once they are over.
@@ -92,8 +91,8 @@ func NewPage(cfg Config) *Page { return &Page{Config: cfg, now: time.Now} }
 
 const (
 	shownDays = 90
-	// target is the availability that the Pro plan aims for, in percent.
-	target = 99.0
+	// Target is the availability that the Pro plan aims for, in percent.
+	Target = 99
 	// freshFor is how long a snapshot is shown before it is read again.
 	freshFor = 30 * time.Second
 	// readTimeout is how long a visitor waits for the database.
@@ -106,39 +105,25 @@ const (
 // ServeHTTP shows the page. While the database is unavailable, it says so and
 // shows the last snapshot.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
-	if err := page.CheckMethod(w, r); err != nil {
-		p.fail(w, r, problem.Of(err), "Something went wrong")
-		return
-	}
-	data, err := p.read()
-	if err != nil {
-		p.Log.ErrorContext(r.Context(), "reading status days failed", "cause", err, "request_id", problem.RequestID(r.Context()))
-		w.Header().Set("Retry-After", "60")
-		p.fail(w, r, problem.New(problem.Unavailable, "Our database is unavailable at the moment. Try again in a minute."), "Status unknown")
-		return
-	}
-	w.Header().Set("Link", "<"+FeedPath+`>; rel="alternate"; type="application/atom+xml"; title="Incidents"`)
-	content := p.content(lang.Of(r.Context()), data)
-	content.AsMarkdown = page.WantsMarkdown(r)
-	if err := templates.Send(w, r, "status", content, data.caching()); err != nil {
-		if problem.Of(err).Code.Status() >= http.StatusInternalServerError { // anyone can send a header that accepts nothing
-			p.Log.ErrorContext(r.Context(), "rendering status page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+	p.Handle(page.FormPolicy, func(w http.ResponseWriter, r *http.Request) error {
+		l := lang.Of(r.Context())
+		data, err := p.read()
+		if err != nil {
+			p.Fail(w, r, &problem.Problem{Code: problem.Unavailable, Message: "Our database is unavailable at the moment. Try again in a minute.", Cause: err},
+				p.content(l, nil), page.ErrorPage{Title: l.Text("Status unknown")})
+			return nil
 		}
-		problem.Write(w, err)
-	}
+		w.Header().Set("Link", "<"+FeedPath+`>; rel="alternate"; type="application/atom+xml"; title="Incidents"`)
+		content := p.content(l, data)
+		content.AsMarkdown = page.WantsMarkdown(r)
+		return templates.Send(w, r, "status", content, data.caching())
+	})(w, r)
 }
 
 func (p *Page) content(l lang.Language, data any) page.Content {
 	content := p.Content(l, Path, page.Head{}, data)
 	content.Markdown = page.MarkdownPath(Path)
 	return content
-}
-
-func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Problem, title lang.Message) {
-	l := lang.Of(r.Context())
-	data := page.ErrorPage{Title: l.Text(title), Text: cause.In(l), Retry: Path, RequestID: problem.RequestID(r.Context())}
-	templates.WriteError(w, r, p.Log, cause, p.content(l, data))
 }
 
 // read returns a fresh snapshot, reading it once for all concurrent visitors. While
@@ -177,7 +162,7 @@ func (p *Page) refresh() error {
 		}
 		return err
 	}
-	s := &snapshot{Total: total, Today: days[len(days)-1], Target: target, Width: len(days) * barDistance, ReadAt: now, outages: outages}
+	s := &snapshot{Total: total, Today: days[len(days)-1], Target: Target, Width: len(days) * barDistance, ReadAt: now, outages: outages}
 	for i, day := range days {
 		if day.Known() && s.Since.IsZero() {
 			s.Since = day.Date
@@ -234,7 +219,7 @@ func (d Day) class() string {
 		return "unknown"
 	case d.Up == d.Minutes:
 		return "good"
-	case d.Availability()*100 >= target:
+	case d.Availability()*100 >= Target:
 		return "fair"
 	}
 	return "bad"

@@ -24,7 +24,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-var service = page.Service{ServiceName: "palmares", Credit: "Source : palmares"}
+var service = page.Service{ServiceName: "palmares", Credit: "Source : palmares", Log: quiet}
 
 func TestBudgetLeft(t *testing.T) {
 	for day, want := range map[Day]int{{Minutes: 50, Up: 50}: 0, {Minutes: 50, Up: 49}: -1, {Minutes: 10_000, Up: 9_990}: 90, {Minutes: 10_000, Up: 9_800}: -100} {
@@ -38,7 +38,7 @@ func TestPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		at := &fakeClock{Time: time.Date(2026, 11, 15, 0, 10, 0, 0, time.UTC)}
 		healthy := true
-		p := NewPage(Config{Service: service, Store: s, Log: quiet, Healthy: func() bool { return healthy }})
+		p := NewPage(Config{Service: service, Store: s, Healthy: func() bool { return healthy }})
 		p.now = at.now
 		get := func() *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
@@ -77,7 +77,7 @@ func TestPage(t *testing.T) {
 // Errors are shown as pages too.
 func TestErrorPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		p := NewPage(Config{Service: service, Store: s, Log: quiet, Healthy: alwaysHealthy})
+		p := NewPage(Config{Service: service, Store: s, Healthy: alwaysHealthy})
 		s.Close()
 		for method, want := range map[string]struct {
 			status int
@@ -102,7 +102,8 @@ func TestErrorPage(t *testing.T) {
 // Callers cannot fill the log with errors.
 func TestUnacceptableEncoding(t *testing.T) {
 	log := &testkit.Log{}
-	p := NewPage(Config{Service: service, Store: testkit.Open(t, testkit.SQLite(t)), Log: slog.New(slog.NewTextHandler(log, nil)), Healthy: alwaysHealthy})
+	p := NewPage(Config{Service: service, Store: testkit.Open(t, testkit.SQLite(t)), Healthy: alwaysHealthy})
+	p.Log = slog.New(slog.NewTextHandler(log, nil))
 	r, w := httptest.NewRequest(http.MethodGet, Path, nil), httptest.NewRecorder()
 	r.Header.Set("Accept-Encoding", "identity;q=0")
 	if p.ServeHTTP(w, r); w.Code != http.StatusNotAcceptable || log.String() != "" {
@@ -115,7 +116,7 @@ func TestUnacceptableEncoding(t *testing.T) {
 func TestPageAfterWrongClock(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	at := &fakeClock{Time: time.Date(2027, 11, 15, 12, 0, 0, 0, time.UTC)}
-	p := NewPage(Config{Service: service, Store: s, Log: quiet, Healthy: alwaysHealthy})
+	p := NewPage(Config{Service: service, Store: s, Healthy: alwaysHealthy})
 	p.now = at.now
 	if _, err := p.read(); err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func TestPageSizes(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
 	const most = 50_000
-	for _, path := range []string{"/en/", "/fr/tools/plume", "/en/tools/plume?as_of=5", "/fr/compare/plume/ecritoire-cie", "/en/releases"} {
+	for _, path := range []string{"/en/", "/fr/tools/plume", "/en/tools/plume?as_of=5", "/fr/compare/plume/ecritoire-cie", "/en/changes", "/en/editions/8"} {
 		page, size := fetchCompressed(t, s, path)
 		for _, match := range inPage.FindAllStringSubmatch(page, -1) {
 			_, more := fetchCompressed(t, s, match[1])
@@ -232,7 +232,7 @@ func TestEarlierReleaseByLinks(t *testing.T) {
 		p := chrome.Open(t, browser.Look{NoScript: true, Width: 360}, base+l.Path("/tools/plume"))
 		viewing := l.DayOf("2026-07-07") // the day of release 5
 		steps := []struct{ follow, path, text string }{
-			{"footer a[href='%s/releases']", "/releases", l.Text("Releases")},
+			{"footer a[href='%s/changes']", "/changes", l.Text("Editions")},
 			{"main a[href='%s/tools?as_of=5']", "/tools?as_of=5", viewing},
 			{".filter > button", "/tools?as_of=5&category=&pricing=&icp=&score_min=&price_max=&sort=score_desc", "1–43 "},
 			{"tbody th a[href='%s/tools/plume?as_of=5']", "/tools/plume?as_of=5", l.Euros(24.9)},
@@ -263,7 +263,7 @@ func TestToolWithoutScripts(t *testing.T) {
 	with := chrome.Open(t, browser.Look{}, "http://"+s.Address+path)
 	without := chrome.Open(t, browser.Look{NoScript: true}, "http://"+s.Address+path)
 	check.Equal(t, without.Text("main"), with.Text("main"), "without scripts: want the same text as with scripts")
-	for _, part := range []string{"svg.chart path.s0", "svg.chart circle", "table time", ".list a[href^='/en/tools/']", ".entries a", ".cards a[href='/api/v1/tools/plume']", ".versions a[href^='/en/tools/plume?as_of=']", ".versions ins"} {
+	for _, part := range []string{"svg.chart path.s0", "svg.chart circle", ".list a[href^='/en/tools/']", ".entries a", ".programs a[href='/api/v1/tools/plume']", ".versions a[href^='/en/tools/plume?as_of=']", ".versions ins"} {
 		if !without.Exists(part) {
 			t.Errorf("without scripts: got no %s, want one", part)
 		}

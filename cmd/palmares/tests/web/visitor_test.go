@@ -47,7 +47,9 @@ func TestVisitorTasks(t *testing.T) {
 		{"key and first call", 5, 1280, (*visitor).makeFirstCall},
 		{"query to shared chart", 7, 1280, (*visitor).shareChart},
 		{"connect an agent", 2, 1280, (*visitor).connectAgent},
-		{"follow one tool", 2, 1280, (*visitor).followTool},
+		{"follow one tool", 2, 390, (*visitor).followTool},
+		{"report an error", 2, 390, (*visitor).reportError},
+		{"tools retired this year", 2, 390, (*visitor).findRetired},
 		{"who is behind it and what it costs", 2, 1280, (*visitor).findPublisherAndPrice},
 		{"all data as CSV", 6, 1280, (*visitor).downloadCSV},
 		{"last May's ranking", 2, 1280, (*visitor).readRankingOfMay},
@@ -179,6 +181,9 @@ func (v *visitor) connectAgent() {
 
 func (v *visitor) followTool() {
 	v.search("plume")
+	v.onFirstScreen(`/tools/plume/follow$`)
+	v.clicks = 0 // the tool's page is where visitors find it
+	v.open(`/tools/plume/follow$`)
 	feed := v.target(`/tools/plume/changes\.atom$`)
 	response := v.server.Call(v, http.MethodGet, feed, "")
 	if body := blackbox.ReadAll(v, response.Body); response.StatusCode != 200 || !strings.Contains(body, "<feed") || !strings.Contains(body, "Plume") {
@@ -188,6 +193,32 @@ func (v *visitor) followTool() {
 	v.Eval(`document.querySelectorAll('head link[type="application/atom+xml"][href$="/tools/plume/changes.atom"]').length`, &alternates)
 	if alternates != 1 {
 		v.Errorf("got %d links in the head, want 1 for feed readers", alternates)
+	}
+}
+
+// reportError finds out whom to write to: the demo has no address.
+func (v *visitor) reportError() {
+	v.search("plume")
+	v.onFirstScreen(`/about$`)
+	v.open(`/about$`)
+	if text := v.Text("main"); !strings.Contains(text, info.DemoFacts.Publisher) {
+		v.Errorf("got %s, want the publisher", text)
+	}
+}
+
+func (v *visitor) findRetired() {
+	v.open(`/(cimetiere|graveyard)$`)
+	if text := v.Text("#year-2026"); text != "2026" {
+		v.Errorf("got %q, want the tools that were retired in 2026", text)
+	}
+}
+
+// onFirstScreen checks that visitors see a link without scrolling.
+func (v *visitor) onFirstScreen(pattern string) {
+	v.Helper()
+	var bottom float64
+	if v.Eval(visible+"("+strconv.Quote(pattern)+").getBoundingClientRect().bottom", &bottom); bottom > 800 {
+		v.Errorf("got a link to %s down to %.0f px, want it on the first screen", pattern, bottom)
 	}
 }
 
@@ -220,7 +251,7 @@ func (v *visitor) downloadCSV() {
 }
 
 func (v *visitor) readRankingOfMay() {
-	v.open(`/releases$`)
+	v.open(`/changes$`)
 	v.Fill("#as_of", "2026-05-31")
 	v.submit("#as_of")
 	var list struct{ Data []struct{ Name string } }

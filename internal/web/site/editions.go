@@ -1,0 +1,178 @@
+package site
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"palmares/internal/core/lang"
+	"palmares/internal/core/problem"
+	"palmares/internal/web/chart"
+)
+
+// editionView is the front page of an edition: what a release changed.
+type editionView struct {
+	Changes    eventList
+	Categories []category
+	*edition   `json:"-"`
+}
+
+// edition is what a release changed.
+type edition struct {
+	editionEvents
+	Figures            []editionFigure
+	ByCategory         []categoryFigures // most changes first
+	HasMore            bool              // more than can be counted
+	Readable, IsNewest bool
+	Previous, Next     int // numbers of the editions before and after it, or 0
+}
+
+// editionFigure is how many changes of a kind an edition has.
+type editionFigure struct {
+	Name  string
+	Count int
+}
+
+// categoryFigures are how many tools of a category are new or retired, and have another
+// score or price.
+type categoryFigures struct {
+	category
+	New, Retired, Scores, Prices int
+}
+
+// maxEditionParts limits how many events of an edition are read, 200 at a time.
+const maxEditionParts = 15
+
+func editionPath(number string) string { return "/editions/" + number }
+
+// Path returns the path of the edition's page.
+func (r release) Path() string { return editionPath(strconv.Itoa(r.Number)) }
+
+func (v *editionView) prepare(ctx context.Context, s *Site, r *request) (err error) {
+	if v.edition, err = s.readEdition(ctx, r, v.Changes, v.Categories); err != nil {
+		return err
+	}
+	if v.edition == nil {
+		return problem.New(problem.NotFound, "There is no edition “%s”.", strconv.Itoa(r.variables["number"].(int)))
+	}
+	image := v.draw(r)
+	r.figures, r.image = []*figure{image}, image.File("png")
+	return nil
+}
+
+// editionOf returns the edition with a number, for a page about more than that.
+func (s *Site) editionOf(ctx context.Context, r *request, number int) (*edition, error) {
+	var v editionView
+	if number == 0 {
+		return nil, nil //nolint:nilnil // nothing has been published
+	}
+	if err := s.execute(ctx, r.asOf, "edition", map[string]any{"number": number, languageName: string(r.lang)}, &v); err != nil {
+		return nil, err
+	}
+	return s.readEdition(ctx, r, v.Changes, v.Categories)
+}
+
+// readEdition reads the rest of the events of an edition, whose first ones are given. It
+// returns nil if there are none. Those of the first edition are the whole catalog, which is
+// not a change.
+func (s *Site) readEdition(ctx context.Context, r *request, found eventList, categories []category) (*edition, error) {
+	if len(found.Nodes) == 0 {
+		return nil, nil //nolint:nilnil // there is no such edition
+	}
+	number := found.Nodes[0].Release
+	e := &edition{Previous: number - 1, HasMore: number > 1 && found.PageInfo.HasNextPage}
+	if number == 1 {
+		found.Nodes = found.Nodes[:1]
+	}
+	for part := 1; e.HasMore && part < maxEditionParts; part++ {
+		more, err := s.moreChanges(ctx, r, found.PageInfo.EndCursor, map[string]any{"release": number})
+		if err != nil {
+			return nil, err
+		}
+		found.Nodes, found.PageInfo, e.HasMore = append(found.Nodes, more.Nodes...), more.PageInfo, more.PageInfo.HasNextPage
+	}
+	table, err := s.newEventTable(ctx, r, found.Nodes, categories)
+	if err != nil {
+		return nil, err
+	}
+	e.editionEvents = table.Editions[0]
+	if e.IsNewest = r.shown.Number() == number; !e.IsNewest {
+		e.Next = number + 1
+	}
+	e.Readable = isReadable(r.shown, number)
+	e.count(r, categories)
+	e.shorten(r)
+	return e, nil
+}
+
+// count counts the lines of the groups before they are shortened.
+func (e *edition) count(r *request, categories []category) {
+	counts, places := map[string]int{}, map[string]int{}
+	for _, c := range categories {
+		places[c.Slug] = len(e.ByCategory)
+		e.ByCategory = append(e.ByCategory, categoryFigures{category: c})
+	}
+	for _, g := range e.Groups {
+		kind := changeGroups[g.kind].kind
+		for _, line := range g.Lines {
+			counts[kind]++
+			if line.Direction != "" {
+				counts[kind+" "+line.Direction]++
+			}
+			if line.Category == nil {
+				continue
+			}
+			at, known := places[line.Category.Slug]
+			if !known { // it has been removed since
+				at = len(e.ByCategory)
+				places[line.Category.Slug] = at
+				e.ByCategory = append(e.ByCategory, categoryFigures{category: *line.Category})
+			}
+			f := &e.ByCategory[at]
+			*map[string]*int{toolCreated: &f.New, returned: &f.New, toolRetired: &f.Retired, scoreChanged: &f.Scores, priceChanged: &f.Prices}[kind]++
+		}
+	}
+	e.ByCategory = slices.DeleteFunc(e.ByCategory, func(f categoryFigures) bool { return f.total() == 0 })
+	slices.SortStableFunc(e.ByCategory, func(a, b categoryFigures) int { return b.total() - a.total() })
+	for _, f := range []struct {
+		message lang.Message
+		count   int
+	}{
+		{"new tool|new tools", counts[toolCreated] + counts[returned]},
+		{"retired tool|retired tools", counts[toolRetired]},
+		{"score up|scores up", counts[scoreChanged+" up"]},
+		{"score down|scores down", counts[scoreChanged+" down"]},
+		{"price increase|price increases", counts[priceChanged+" up"]},
+		{"price cut|price cuts", counts[priceChanged+" down"]},
+		{"new comparison|new comparisons", counts["comparatif_published"]},
+	} {
+		e.Figures = append(e.Figures, editionFigure{r.lang.Plural(f.count, f.message), f.count})
+	}
+}
+
+func (f categoryFigures) total() int { return f.New + f.Retired + f.Scores + f.Prices }
+
+// Summary returns the figures that are not zero in a line, such as "2 new tools · 1 price
+// cut".
+func (e *edition) Summary() string {
+	var parts []string
+	for _, f := range e.Figures {
+		if f.Count > 0 {
+			parts = append(parts, strconv.Itoa(f.Count)+" "+f.Name)
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// draw returns the figures as an image, which other sites show with a link to the page.
+func (e *edition) draw(r *request) *figure {
+	f := newFigure(r, "edition", "")
+	f.Title = r.lang.Text("Edition %d of %s, %s", e.Number, r.service.ServiceName, r.lang.DayOf(e.Date))
+	var tiles chart.Tiles
+	for _, one := range e.Figures {
+		tiles = append(tiles, chart.Tile{Label: one.Name, Text: r.lang.Number(one.Count)})
+	}
+	f.Content = tiles
+	return f
+}

@@ -1,0 +1,67 @@
+package site
+
+import (
+	"cmp"
+	"context"
+	"html/template"
+	"net/url"
+	"strings"
+
+	"palmares/internal/web/page"
+)
+
+// followView says how to follow a tool.
+type followView struct {
+	Tool, RetiredTool *tool
+	*tool             `json:"-"` // either of them
+}
+
+func (v *followView) prepare(_ context.Context, _ *Site, r *request) error {
+	if v.tool = v.Tool; v.tool == nil {
+		v.tool = v.RetiredTool
+	}
+	if v.tool == nil {
+		return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this release.")
+	}
+	if v.Tool == nil {
+		v.Kind = "RetiredTool"
+	}
+	r.feeds = []page.Feed{toolFeed(r, v.Slug, v.Name)}
+	return nil
+}
+
+// FeedPath returns the path of the feed of the tool.
+func (v *followView) FeedPath() string { return "/tools/" + v.Slug + "/changes.atom" }
+
+// reader is a program that opens a feed.
+type reader struct {
+	Name string
+	URL  template.URL
+}
+
+// Readers returns links that open a feed in a reader.
+func (v *followView) Readers(feed string) []reader {
+	return []reader{
+		{"Feedly", template.URL("https://feedly.com/i/subscription/feed/" + url.QueryEscape(feed))}, //nolint:gosec // escaped
+		{"Inoreader", template.URL("https://www.inoreader.com/?add_feed=" + url.QueryEscape(feed))}, //nolint:gosec // escaped
+	}
+}
+
+// ReportURL returns the address to report an error about a page to, with the page and the
+// release filled in, or "" if the operator has none.
+func (r *request) ReportURL(name string, release int) template.URL {
+	contact := r.service.Contact
+	if contact == "" || strings.Contains(contact, "://") {
+		return template.URL(contact) //nolint:gosec // configured
+	}
+	subject := r.lang.Text("Error on the page of %s", name)
+	body := r.lang.Text("Page: %s\nRelease: %s\nField (such as price or score): \nWhat is wrong: \n", r.URL(r.path), r.lang.Number(release))
+	query := strings.ReplaceAll(url.Values{"subject": {subject}, "body": {strings.ReplaceAll(body, "\n", "\r\n")}}.Encode(), "+", "%20")
+	return template.URL("mailto:" + url.PathEscape(contact) + "?" + query) //nolint:gosec // escaped
+}
+
+// Publisher returns who publishes the pages.
+func (r *request) Publisher() string { return cmp.Or(r.service.Publisher, r.service.ServiceName) }
+
+// Slug returns the slug in the path.
+func (r *request) Slug() string { return r.slug() }
