@@ -222,20 +222,8 @@ func setDay(header http.Header, name, parameters string) {
 // counted, before it does more work than sending it. It returns an error if the quota is
 // used up. Requests that were not free are counted already.
 func CountAgain(w http.ResponseWriter) error {
-	for {
-		if v, found := w.(*visit); found {
-			return v.countAgain()
-		}
-		wrapper, wraps := w.(interface{ Unwrap() http.ResponseWriter })
-		if !wraps {
-			return nil
-		}
-		w = wrapper.Unwrap()
-	}
-}
-
-func (v *visit) countAgain() error {
-	if !v.free {
+	v, counts := cache.Unwrap[*visit](w)
+	if !counts || !v.free {
 		return nil
 	}
 	if decision := v.take(); !decision.Granted {
