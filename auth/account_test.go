@@ -13,6 +13,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/confirmation"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/drift"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -53,9 +54,7 @@ func TestNormalizeEmailSpellings(t *testing.T) {
 		{"ana@example.com", "ana@\uff45xample.com", "ana@example\u3002com"}, // full-width characters
 	} {
 		want, err := NormalizeEmail(spellings[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, spelling := range append(spellings, want) {
 			if got, err := NormalizeEmail(spelling); got != want || err != nil {
 				t.Errorf("%q: got %q, %v, want %q", spelling, got, err, want)
@@ -79,9 +78,7 @@ func TestKeyLimit(t *testing.T) {
 		accounts := NewAccounts(s)
 		for plan, most := range map[Plan]int64{Developer: 3, Pro: 10} {
 			account, err := accounts.Create(t.Context(), string(plan)+"@example.com", plan)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			var created atomic.Int64
 			var all sync.WaitGroup
 			for range 15 {
@@ -96,16 +93,11 @@ func TestKeyLimit(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if created.Load() != most {
-				t.Errorf("%s: got %d keys, want %d", plan, created.Load(), most)
-			}
+			check.Equal(t, created.Load(), most, "%s: keys", plan)
 			keys, err := accounts.Keys(t.Context(), account)
-			if err != nil || len(keys) != int(most) {
-				t.Fatalf("got %d keys, %v, want %d", len(keys), err, most)
-			}
-			if err := accounts.Revoke(t.Context(), keys[0].ID); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
+			check.Must(t, len(keys), int(most))
+			check.OK(t, accounts.Revoke(t.Context(), keys[0].ID))
 			if err := accounts.Revoke(t.Context(), keys[0].ID); err == nil {
 				t.Error("revoking a key twice: got no error, want one")
 			}
@@ -128,13 +120,9 @@ func TestSecretsAreNotStored(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := NewAccounts(s)
 		account, err := accounts.Create(t.Context(), "ana@example.com", Developer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		text, row, err := accounts.CreateKey(context.Background(), account, "x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if secret := text[16:48]; strings.Contains(string(row.SecretHash), secret) || strings.Contains(row.String(), secret) || len(row.SecretHash) != 32 {
 			t.Errorf("got %s, want only a hash of the secret", row)
 		}
@@ -154,9 +142,7 @@ func TestMaxKeysPerDay(t *testing.T) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		accounts.now = func() time.Time { return now }
 		acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		createAndRevoke := func() error {
 			_, key, err := accounts.CreateKey(t.Context(), acc, "")
 			if err == nil {
@@ -165,9 +151,7 @@ func TestMaxKeysPerDay(t *testing.T) {
 			return err
 		}
 		for i := range maxKeysPerDay {
-			if err := createAndRevoke(); err != nil {
-				t.Fatalf("key %d: got %v, want no error", i, err)
-			}
+			check.OK(t, createAndRevoke(), "key %d", i)
 		}
 		if err := createAndRevoke(); err == nil || !strings.Contains(err.Error(), "at most 30 keys within 24 hours") {
 			t.Errorf("one more key: got %v, want the daily limit", err)
@@ -197,12 +181,8 @@ func TestAddressesOfDeletedAccounts(t *testing.T) {
 		ana := a.account("ana@example.com")
 		a.store.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).ExecX(t.Context())
 		a.store.Write.Customer.Create().SetID("cus_0").SetEmail("left-before@example.com").ExecX(t.Context())
-		if err := a.Delete(t.Context(), ana); err != nil {
-			t.Fatal(err)
-		}
-		if email := a.store.Write.Customer.GetX(t.Context(), "cus_1").Email; email != "" {
-			t.Errorf("got address %s, want none", email)
-		}
+		check.OK(t, a.Delete(t.Context(), ana))
+		check.Equal(t, a.store.Write.Customer.GetX(t.Context(), "cus_1").Email, "", "address")
 		deleteExpired(t, a.store, a.time.Add(2*confirmationRetention))
 		if stored := everythingStored(t, a.store); strings.Contains(stored, "@example.com") {
 			t.Errorf("got a stored address, want none:\n%s", stored)
@@ -216,9 +196,7 @@ func TestReadsDuringWrite(t *testing.T) {
 		token := a.signedIn("ana@example.com")
 		challenge := a.signIn("ana@example.com")
 		writing, err := a.store.Write.Tx(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		defer func() { _ = writing.Rollback() }()
 		writing.Confirmation.Update().Where(confirmation.Email("nobody")).SetTries(0).ExecX(t.Context())
 		done := make(chan error, 1)
@@ -238,9 +216,7 @@ func TestReadsDuringWrite(t *testing.T) {
 			_, a8 := a.Confirmations(t.Context(), acc)
 			done <- errors.Join(a1, a2, a3, a4, a5, a6, a7, a8)
 		}()
-		if err := wait.Receive(t, "reads during a write", done); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, wait.Receive(t, "reads during a write", done), nil)
 	})
 }
 
@@ -249,18 +225,14 @@ func TestReadsDuringWrite(t *testing.T) {
 func TestSigningUpDuringDeletion(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		acc, err := a.Create(t.Context(), "ana@example.com", Developer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		created := make(chan *ent.Account, 1)
 		err = a.store.Update(t.Context(), func(tx *ent.Tx) error { // like Accounts.Delete
 			tx.Account.DeleteOne(acc).ExecX(t.Context())
 			go func() {
 				created <- func() *ent.Account {
 					acc, err := a.Create(t.Context(), "ana@example.com", Developer)
-					if err != nil {
-						t.Error(err)
-					}
+					check.Equal(t, err, nil)
 					return acc
 				}()
 			}()
@@ -269,9 +241,7 @@ func TestSigningUpDuringDeletion(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if got := <-created; got == nil || *got.Subject != *acc.Subject {
 			t.Errorf("got %v, want the subject %d", got, *acc.Subject)
 		}
@@ -283,9 +253,7 @@ func waitForLock(t *testing.T, s *store.Store) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		rows, err := s.Keys.QueryContext(t.Context(), "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		waits := rows.Next()
 		_ = rows.Close()
 		if waits {
@@ -303,21 +271,15 @@ func everythingStored(t *testing.T, s *store.Store) string {
 	var all strings.Builder
 	for _, table := range drift.Tables() {
 		rows, err := s.Write.QueryContext(t.Context(), "SELECT * FROM "+table.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		columns, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for rows.Next() {
 			values, into := make([]any, len(columns)), make([]any, len(columns))
 			for i := range values {
 				into[i] = &values[i]
 			}
-			if err := rows.Scan(into...); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, rows.Scan(into...))
 			for _, value := range values {
 				if text, is := value.([]byte); is {
 					value = string(text)
@@ -325,9 +287,7 @@ func everythingStored(t *testing.T, s *store.Store) string {
 				fmt.Fprintln(&all, value)
 			}
 		}
-		if err := rows.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, rows.Close())
 	}
 	return all.String()
 }

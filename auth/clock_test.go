@@ -2,11 +2,11 @@ package auth
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -39,16 +39,12 @@ func TestSessionsWithWrongClock(t *testing.T) {
 		start := func(email string) (token, key string) {
 			token = a.signedIn(email)
 			key, err := a.SessionKey(t.Context(), token)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return token, key
 		}
 		want := func(when, token, key, want string) {
 			t.Helper()
-			if got := a.sessionState(token, key); got != want {
-				t.Errorf("%s: got %s, want %s", when, got, want)
-			}
+			check.Equal(t, a.sessionState(token, key), want, when)
 		}
 		right := a.time
 		before, beforeKey := start("ana@example.com")
@@ -128,9 +124,7 @@ func TestWrongCodesWithWrongClock(t *testing.T) {
 		a.time = right.Add(time.Minute)
 		wantError(t, "locked before", try("ana@example.com"), ErrLocked)
 		a.time = right.Add(confirmationRetention + 3*time.Hour)
-		if err := try("ben@example.com"); err != nil {
-			t.Errorf("a day later: got %v, want the code accepted", err)
-		}
+		check.Equal(t, try("ben@example.com"), nil, "a day later")
 	})
 }
 
@@ -141,17 +135,11 @@ func TestKeyLimitWithWrongClock(t *testing.T) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		accounts.now = func() time.Time { return now.Add(year) }
 		acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for range maxKeysPerDay {
 			_, key, err := accounts.CreateKey(t.Context(), acc, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := accounts.RevokeOwned(t.Context(), acc, key.ID); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
+			check.OK(t, accounts.RevokeOwned(t.Context(), acc, key.ID))
 		}
 		accounts.now = func() time.Time { return now }
 		if _, _, err := accounts.CreateKey(t.Context(), acc, ""); err != nil {
@@ -171,20 +159,12 @@ func TestRevokedKeyAfterWrongClock(t *testing.T) {
 		keyring.now = func() time.Time { return now }
 		for _, jump := range []time.Duration{3 * time.Hour, year} {
 			now = now.Add(jump)
-			if got := tryKey(keyring, texts[0]); got != "" {
-				t.Fatalf("got %s, want the key accepted", got)
-			}
+			check.Must(t, tryKey(keyring, texts[0]), "", "want the key accepted")
 			now = now.Add(-jump)
 		}
-		if err := keyring.SaveLastUsed(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := NewAccounts(s).Revoke(t.Context(), texts[0]); err != nil {
-			t.Fatal(err)
-		}
-		if got := tryKey(keyring, texts[0]); !strings.Contains(got, "revoked") {
-			t.Errorf("got %q, want the key rejected as revoked", got)
-		}
+		check.OK(t, keyring.SaveLastUsed(t.Context()))
+		check.OK(t, NewAccounts(s).Revoke(t.Context(), texts[0]))
+		check.Contains(t, tryKey(keyring, texts[0]), "revoked", "want the key rejected as revoked")
 	})
 }
 

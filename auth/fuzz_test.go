@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 // sampleKey is a well-formed key.
@@ -38,9 +39,7 @@ func FuzzAuthorization(f *testing.F) {
 		case strings.Contains(query, sampleKey.Text()):
 			t.Errorf("%q: got %v, want a key in the URL refused", query, key)
 		case isBasic && basic:
-			if user != key.Text() {
-				t.Errorf("%q: got %v, want the user name", header, key)
-			}
+			check.Equal(t, user, key.Text(), "%q: %v", header, key)
 		case !strings.HasSuffix(header, key.ID[len(key.ID)-idLength:]+key.secret+checksum(key.ID[len(key.ID)-idLength:]+key.secret)):
 			t.Errorf("%q: got %v, want the key in the header", header, key)
 		}
@@ -91,9 +90,8 @@ func FuzzEmail(f *testing.F) {
 		}
 		email, err := NormalizeEmail(text)
 		if err != nil {
-			if err != error(ErrInvalidEmail) || email != "" {
-				t.Errorf("%q: got %q and %v, want ErrInvalidEmail", text, email, err)
-			}
+			check.Equal(t, err, error(ErrInvalidEmail), "%q: want ErrInvalidEmail", text)
+			check.Equal(t, email, "", "%q: want ErrInvalidEmail", text)
 			return
 		}
 		if len(email) > maxEmailLength || !utf8.ValidString(email) || strings.ContainsFunc(email, unicode.IsControl) {

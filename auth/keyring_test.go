@@ -17,6 +17,7 @@ import (
 	"palmares/internal/core/lookup"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -38,18 +39,14 @@ func createAccount(t *testing.T, s *store.Store, email string, plan Plan, keys i
 	t.Helper()
 	accounts := NewAccounts(s)
 	acc, err := accounts.Create(t.Context(), email, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	// Some keys are created at the same time, and their order must be stable.
 	then := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var texts []string
 	for i := range keys {
 		accounts.now = func() time.Time { return then.Add(time.Duration(i/2) * 250 * time.Millisecond) }
 		text, _, err := accounts.CreateKey(t.Context(), acc, fmt.Sprint("key ", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		texts = append(texts, text)
 	}
 	return acc, texts
@@ -70,31 +67,21 @@ func TestSuspendedKeys(t *testing.T) {
 		accounts := NewAccounts(s)
 		agree := func(plan Plan, want int) {
 			t.Helper()
-			if err := accounts.SetPlan(t.Context(), acc, plan); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, accounts.SetPlan(t.Context(), acc, plan))
 			keys, err := accounts.Keys(t.Context(), acc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			suspended, keyring := Suspended(plan, keys), newKeyring(s)
-			if len(suspended) != want {
-				t.Errorf("%s: got %d suspended keys, want %d", plan, len(suspended), want)
-			}
+			check.Equal(t, len(suspended), want, "%s: suspended keys", plan)
 			for _, text := range texts {
 				key, _ := ParseKey(text)
 				response := tryKey(keyring, text)
-				if got := strings.Contains(response, "suspended"); got != suspended[key.ID] {
-					t.Errorf("%s: %s: got response %q, want it suspended: %t", plan, key, response, suspended[key.ID])
-				}
+				check.Equal(t, strings.Contains(response, "suspended"), suspended[key.ID], "%s: %s: response: %q", plan, key, response)
 			}
 		}
 		agree(Pro, 0)
 		agree(Developer, 5)
 		keys, _ := accounts.Keys(t.Context(), acc)
-		if err := accounts.RevokeOwned(t.Context(), acc, keys[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, accounts.RevokeOwned(t.Context(), acc, keys[0].ID))
 		agree(Developer, 4) // the next key becomes active
 		agree(Pro, 0)
 	})
@@ -114,19 +101,11 @@ func TestForgetAccount(t *testing.T) {
 		if err := accounts.RevokeOwned(t.Context(), ben, key.ID); err == nil {
 			t.Error("revoking another account's key: got no error, want one")
 		}
-		if err := accounts.RevokeOwned(t.Context(), ana, key.ID); err != nil {
-			t.Fatal(err)
-		}
-		if response := tryKey(keyring, keys[0]); response != "" {
-			t.Fatalf("cached key: got %q, want it accepted", response)
-		}
+		check.OK(t, accounts.RevokeOwned(t.Context(), ana, key.ID))
+		check.Must(t, tryKey(keyring, keys[0]), "", "cached key: want it accepted")
 		keyring.ForgetAccount(ana.ID)
-		if response := tryKey(keyring, keys[0]); !strings.Contains(response, "revoked") {
-			t.Errorf("revoked key: got %q, want it revoked", response)
-		}
-		if response := tryKey(keyring, keys[1]); response != "" {
-			t.Errorf("other key: got %q, want it accepted", response)
-		}
+		check.Contains(t, tryKey(keyring, keys[0]), "revoked", "revoked key: want it revoked")
+		check.Equal(t, tryKey(keyring, keys[1]), "", "other key: want it accepted")
 	})
 }
 
@@ -143,17 +122,11 @@ func TestDeletedAccount(t *testing.T) {
 			s.Write.Customer.Create().SetID("cus_" + acc.Email).SetAccountID(acc.ID).SetEmail(acc.Email).SetStatus("canceled").ExecX(t.Context())
 		}
 		keyring := newKeyring(s)
-		if err := a.Delete(t.Context(), ana); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.Delete(t.Context(), ana))
 		for _, key := range keys {
-			if response := tryKey(keyring, key); !strings.Contains(response, "does not exist") {
-				t.Errorf("key of the deleted account: got %q, want that it does not exist", response)
-			}
+			check.Contains(t, tryKey(keyring, key), "does not exist", "key of the deleted account: want that it does not exist")
 		}
-		if a.emailOf(session) != "" {
-			t.Error("got a session of the deleted account, want none")
-		}
+		check.Equal(t, a.emailOf(session), "", "session of the deleted account")
 		if row := s.Write.Customer.GetX(t.Context(), "cus_ana@example.com"); row.AccountID != nil || row.Email != "" {
 			t.Errorf("got customer %v, want one without account and address", row)
 		}
@@ -163,15 +136,11 @@ func TestDeletedAccount(t *testing.T) {
 		if row := s.Write.Customer.GetX(t.Context(), "cus_ben@example.com"); row.AccountID == nil {
 			t.Error("another account: got its customer without account, want it unchanged")
 		}
-		if n := s.Write.Usage.Query().CountX(t.Context()); n != 1 {
-			t.Errorf("got usage of %d accounts, want 1", n)
-		}
+		check.Equal(t, s.Write.Usage.Query().CountX(t.Context()), 1, "usage of accounts")
 		if _, err := a.Find(t.Context(), "ana@example.com"); err == nil {
 			t.Error("got the deleted account, want none")
 		}
-		if err := a.Delete(t.Context(), ana); err != nil {
-			t.Errorf("deleting again: got %v, want no error", err)
-		}
+		check.Equal(t, a.Delete(t.Context(), ana), nil, "deleting again")
 		if _, _, err := a.CreateKey(t.Context(), ana, "late"); err == nil {
 			t.Error("key for a deleted account: got no error, want one")
 		}
@@ -187,16 +156,12 @@ func TestAccountDeletedDuringLookup(t *testing.T) {
 		s.Keys.Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
 				deleting.Do(func() {
-					if err := NewAccounts(s).Delete(context.WithoutCancel(ctx), ana); err != nil {
-						t.Error(err)
-					}
+					check.Equal(t, NewAccounts(s).Delete(context.WithoutCancel(ctx), ana), nil)
 				})
 				return next.Query(ctx, q)
 			})
 		}))
-		if response := tryKey(newKeyring(s), keys[0]); !strings.Contains(response, "This API key does not exist. Check the key, or create a new one in your account.") {
-			t.Errorf("got %q, want an unknown key", response)
-		}
+		check.Contains(t, tryKey(newKeyring(s), keys[0]), "This API key does not exist. Check the key, or create a new one in your account.", "want an unknown key")
 	})
 }
 
@@ -211,14 +176,10 @@ func TestRevokedWithBusyReaders(t *testing.T) {
 		readers := s.Pools()["reader"]
 		for range readers.Stats().MaxOpenConnections {
 			busy, err := readers.Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer busy.Close()
 		}
-		if err := NewAccounts(s).Revoke(t.Context(), keys[0]); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, NewAccounts(s).Revoke(t.Context(), keys[0]))
 		wait.Until(t, "the revoked key is rejected", func() bool { return tryKey(keyring, keys[0]) != "" })
 	})
 }
@@ -256,9 +217,7 @@ func TestUnknownKeyIsLookedUpOncePerSecond(t *testing.T) {
 					t.Fatalf("got %q, want an unknown key", got)
 				}
 			}
-			if got := count.Load(); got != want {
-				t.Errorf("got %d lookups, want %d", got, want)
-			}
+			check.Equal(t, count.Load(), want, "lookups")
 		}
 		try(50, 1)
 		at.pass(lookup.FreshFor - time.Nanosecond)
@@ -275,13 +234,9 @@ func TestMalformedKeysAreNotLookedUp(t *testing.T) {
 	keyring := newKeyring(s)
 	whole := NewKey().Text()
 	for _, key := range []string{"", "x", "pal_", whole[:len(whole)-1], whole + "0", strings.ToLower(whole), "PAL_" + whole[4:], whole[:20] + "-" + whole[21:], strings.Repeat("pal_", 10_000)} {
-		if got := tryKey(keyring, key); !strings.Contains(got, "malformed") {
-			t.Errorf("%.60q: got %q, want it reported as malformed", key, got)
-		}
+		check.Contains(t, tryKey(keyring, key), "malformed", "%.60q: want it reported as malformed", key)
 	}
-	if got := count.Load(); got != 0 {
-		t.Errorf("got %d lookups, want none", got)
-	}
+	check.Equal(t, count.Load(), 0, "lookups")
 }
 
 func TestRecheck(t *testing.T) {
@@ -311,23 +266,15 @@ func TestRecheck(t *testing.T) {
 		check(0, Pro, "")
 		count.Store(0)
 		check(0, Pro, "")
-		if got := count.Load(); got != 0 {
-			t.Errorf("got %d lookups within a second, want none", got)
-		}
-		if err := accounts.SetPlan(t.Context(), acc, Developer); err != nil {
-			t.Fatal(err)
-		}
+		check.Equal(t, count.Load(), 0, "lookups within a second")
+		check.OK(t, accounts.SetPlan(t.Context(), acc, Developer))
 		at.pass(lookup.FreshFor)
 		check(0, Developer, "")
-		if err := accounts.Revoke(t.Context(), keys[0]); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, accounts.Revoke(t.Context(), keys[0]))
 		at.pass(lookup.FreshFor)
 		check(0, "", "revoked")
 		check(1, Developer, "")
-		if err := accounts.Delete(t.Context(), acc); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, accounts.Delete(t.Context(), acc))
 		at.pass(lookup.FreshFor)
 		check(1, "", "does not exist")
 
@@ -350,9 +297,7 @@ func TestKeysThatNoDatabaseStores(t *testing.T) {
 		for _, id := range []string{"\xff123456789ab", "\x00123456789ab"} {
 			for _, prefix := range []string{keyPrefix, accessPrefix} {
 				got := tryKey(keyring, tokenText(prefix, id+strings.Repeat("x", secretLength)))
-				if !strings.Contains(got, "malformed") {
-					t.Errorf("%s%q: got %s, want a malformed key", prefix, id, got)
-				}
+				check.Contains(t, got, "malformed", "%s%q: want a malformed key", prefix, id)
 			}
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/confirmation"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -43,27 +44,21 @@ func eachFixture(t *testing.T, test func(t *testing.T, a *fixture)) {
 func (a *fixture) signIn(email string) Challenge {
 	a.t.Helper()
 	challenge, err := a.StartSignIn(a.t.Context(), email, Sender{Network: "network of " + email})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	return challenge
 }
 
 func (a *fixture) change(acc *ent.Account, email string) Challenge {
 	a.t.Helper()
 	challenge, err := a.StartEmailChange(a.t.Context(), acc, email, Sender{Network: "network of " + email})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	return challenge
 }
 
 func (a *fixture) find(link string) *ent.Confirmation {
 	a.t.Helper()
 	found, err := a.ConfirmationByLink(a.t.Context(), link)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	return found
 }
 
@@ -71,9 +66,7 @@ func (a *fixture) find(link string) *ent.Confirmation {
 func (a *fixture) signedIn(email string) string {
 	a.t.Helper()
 	token, err := a.SignIn(a.t.Context(), a.find(a.signIn(email).Link), "", "en")
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	return token
 }
 
@@ -120,9 +113,7 @@ func TestSignInCreatesAccountOnce(t *testing.T) {
 		for range 3 { // as email scanners do
 			a.find(challenge.Link)
 		}
-		if n := a.accounts(); n != 0 {
-			t.Fatalf("before the address is confirmed: got %d accounts, want 0", n)
-		}
+		check.Must(t, a.accounts(), 0, "before the address is confirmed: accounts")
 		found := a.find(challenge.Link)
 		if _, err := a.SignIn(t.Context(), found, "", "en"); err != nil {
 			t.Fatal(err)
@@ -191,9 +182,7 @@ func TestOneAccountForSeveralEmails(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if n := a.accounts(); n != 1 {
-			t.Errorf("got %d accounts, want 1", n)
-		}
+		check.Equal(t, a.accounts(), 1, "accounts")
 	})
 }
 
@@ -233,9 +222,7 @@ func TestConcurrentAttempts(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if found := a.find(challenge.Link); found.Tries != maxAttempts {
-			t.Errorf("got %d attempts, want %d", found.Tries, maxAttempts)
-		}
+		check.Equal(t, a.find(challenge.Link).Tries, maxAttempts, "attempts")
 		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
 		wantError(t, "correct code", err, ErrLocked)
 	})
@@ -252,9 +239,7 @@ func TestCodeInAnotherBrowser(t *testing.T) {
 			_, err := a.CheckCode(t.Context(), signingIn, other.Browser, challenge.Code)
 			wantError(t, "browser of another email", err, ErrWrongCode)
 		}
-		if a.find(challenge.Link).Tries != 0 {
-			t.Error("got attempts counted for another email, want 0")
-		}
+		check.Equal(t, a.find(challenge.Link).Tries, 0, "attempts counted for another email")
 	})
 }
 
@@ -266,13 +251,9 @@ func TestConfirmationPurposes(t *testing.T) {
 		_, err := a.SignIn(t.Context(), change, "", "en")
 		wantError(t, "change of address used to sign in", err, ErrUnknownLink)
 		wantError(t, "another account", a.ChangeEmail(t.Context(), change, ben, ""), ErrOtherAccount)
-		if err := a.ChangeEmail(t.Context(), change, ana, ""); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.ChangeEmail(t.Context(), change, ana, ""))
 		wantError(t, "second use", a.ChangeEmail(t.Context(), change, ana, ""), ErrUsed)
-		if got := a.store.Write.Account.GetX(t.Context(), ana.ID).Email; got != "anna@example.com" {
-			t.Errorf("got address %s, want anna@example.com", got)
-		}
+		check.Equal(t, a.store.Write.Account.GetX(t.Context(), ana.ID).Email, "anna@example.com", "address")
 		wantError(t, "address of another account", a.ChangeEmail(t.Context(), a.find(a.change(ana, "BEN@example.com").Link), ana, ""), ErrTaken)
 	})
 }
@@ -306,9 +287,8 @@ func TestCodesAreSixDigits(t *testing.T) {
 	first := map[byte]int{}
 	for range 5000 {
 		code := newCode()
-		if len(code) != 6 || strings.Trim(code, "0123456789") != "" {
-			t.Fatalf("got code %q, want six digits", code)
-		}
+		check.Must(t, len(code), 6, "want six digits")
+		check.Must(t, strings.Trim(code, "0123456789"), "", "want six digits")
 		first[code[0]]++
 	}
 	for digit, n := range first {
@@ -352,9 +332,7 @@ func TestStartSignInWithInvalidAddress(t *testing.T) {
 				t.Errorf("%.40q: got %v, want %v", email, err, ErrInvalidEmail)
 			}
 		}
-		if n := a.store.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
-			t.Errorf("got %d confirmations, want 0", n)
-		}
+		check.Equal(t, a.store.Write.Confirmation.Query().CountX(t.Context()), 0, "confirmations")
 	})
 }
 
@@ -362,9 +340,7 @@ func TestWithdraw(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		for range 2 * maxPerMailbox {
 			challenge := a.signIn("ana@example.com")
-			if err := a.Withdraw(t.Context(), challenge); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, a.Withdraw(t.Context(), challenge))
 			_, err := a.ConfirmationByLink(t.Context(), challenge.Link)
 			wantError(t, "link", err, ErrUnknownLink)
 		}
@@ -379,9 +355,7 @@ func TestCodePurposes(t *testing.T) {
 		wantError(t, "ConfirmationByBrowser", err, ErrUnknownLink)
 		_, err = a.CheckCode(t.Context(), signingIn, change.Browser, change.Code)
 		wantError(t, "CheckCode", err, ErrUnknownLink)
-		if n := a.find(change.Link).Tries; n != 0 {
-			t.Errorf("got %d attempts, want 0", n)
-		}
+		check.Equal(t, a.find(change.Link).Tries, 0, "attempts")
 		if _, err := a.CheckCode(t.Context(), changing, change.Browser, change.Code); err != nil {
 			t.Errorf("change of address: got %v, want no error", err)
 		}
@@ -395,9 +369,7 @@ func TestChangeEmailEndsOtherSessions(t *testing.T) {
 		_, err := a.StartEmailChange(t.Context(), ana, " ANA@example.com", Sender{})
 		wantError(t, "same address", err, ErrSameAddress)
 		first, second := a.change(ana, "anna@example.com"), a.change(ana, "anna@example.com")
-		if err := a.ChangeEmail(t.Context(), a.find(first.Link), ana, laptop); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.ChangeEmail(t.Context(), a.find(first.Link), ana, laptop))
 		if a.emailOf(laptop) != "anna@example.com" || a.emailOf(thief) != "" || a.emailOf(ben) == "" {
 			t.Error("got the wrong sessions ended, want only the account's other ones")
 		}
@@ -413,7 +385,7 @@ func TestConcurrentSignUps(t *testing.T) {
 			var found []*ent.Confirmation
 			for i := range 4 {
 				c, err := a.StartSignIn(t.Context(), email, Sender{fmt.Sprint(round, i), fmt.Sprint(round, i)})
-				testkit.Check(t, err)
+				check.OK(t, err)
 				found = append(found, a.find(c.Link))
 			}
 			concurrently(len(found), func(i int) {
@@ -421,9 +393,7 @@ func TestConcurrentSignUps(t *testing.T) {
 					t.Errorf("got %v, want a session", err)
 				}
 			})
-			if got := a.accounts(); got != round+1 {
-				t.Fatalf("got %d accounts, want %d", got, round+1)
-			}
+			check.Must(t, a.accounts(), round+1, "accounts")
 		}
 	})
 }

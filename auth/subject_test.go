@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -55,13 +55,9 @@ func newService(t *testing.T, db *store.Store) *service {
 func (s *service) signUp(email string) (*ent.Account, string) {
 	s.t.Helper()
 	challenge, err := s.accounts.StartSignIn(s.t.Context(), email, auth.Sender{Network: email})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	found, err := s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	if _, err := s.accounts.SignIn(s.t.Context(), found, "", "en"); err != nil {
 		s.t.Fatal(err)
 	}
@@ -71,36 +67,24 @@ func (s *service) signUp(email string) (*ent.Account, string) {
 func (s *service) withKey(email string) (*ent.Account, string) {
 	s.t.Helper()
 	acc, err := s.accounts.Find(s.t.Context(), email)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	key, _, err := s.accounts.CreateKey(s.t.Context(), acc, "")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return acc, key
 }
 
 func (s *service) changeEmail(acc *ent.Account, email string) {
 	s.t.Helper()
 	challenge, err := s.accounts.StartEmailChange(s.t.Context(), acc, email, auth.Sender{Network: email})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	found, err := s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.accounts.ChangeEmail(s.t.Context(), found, acc, ""); err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
+	check.OK(s.t, s.accounts.ChangeEmail(s.t.Context(), found, acc, ""))
 }
 
 func (s *service) delete(acc *ent.Account) {
 	s.t.Helper()
-	if err := s.accounts.Delete(s.t.Context(), acc); err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, s.accounts.Delete(s.t.Context(), acc))
 }
 
 func (s *service) request(key string) *httptest.ResponseRecorder {
@@ -115,9 +99,7 @@ func (s *service) request(key string) *httptest.ResponseRecorder {
 func (s *service) spend(key string, n int) {
 	s.t.Helper()
 	for i := range n {
-		if got := s.request(key).Code; got != http.StatusOK {
-			s.t.Fatalf("request %d: got status %d, want 200", i+1, got)
-		}
+		check.Must(s.t, s.request(key).Code, http.StatusOK, "request %d: status", i+1)
 	}
 	s.ledger.Write(s.t.Context())
 }
@@ -135,9 +117,7 @@ func (s *service) wantLeft(key string, want int) {
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("X-Ratelimit-Remaining") != "0" || w.Header().Get("Retry-After") == "" {
 		s.t.Errorf("after %d requests: got status %d, headers %v, want 429", want, w.Code, w.Header())
 	}
-	if !strings.Contains(w.Body.String(), "1000") {
-		s.t.Errorf("got %s, want the quota of the plan", w.Body)
-	}
+	check.Contains(s.t, w.Body.String(), "1000", "want the quota of the plan")
 	s.ledger.Write(s.t.Context())
 }
 
@@ -175,9 +155,7 @@ func TestRepeatedDeletions(t *testing.T) {
 		}
 		acc, key := s.withKey("ana@example.com")
 		s.wantLeft(key, 100)
-		if err := s.accounts.SetPlan(t.Context(), acc, auth.Pro); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.accounts.SetPlan(t.Context(), acc, auth.Pro))
 		s.now = s.now.Add(time.Minute) // the plan is looked up again
 		s.spend(key, 1)
 	})
@@ -207,9 +185,7 @@ func TestQuotaOfChangedAddress(t *testing.T) {
 		s.changeEmail(acc, "anna@example.com")
 		s.spend(key, 200)
 		acc, err := s.accounts.Find(t.Context(), "anna@example.com")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		s.changeEmail(acc, "hannah@example.com")
 		for range 300 {
 			s.request(key)
@@ -235,9 +211,7 @@ func TestAlternatingAddresses(t *testing.T) {
 			s.ledger.Write(t.Context())
 			s.delete(acc)
 		}
-		if granted != daily {
-			t.Errorf("got %d requests granted, want %d", granted, daily)
-		}
+		check.Equal(t, granted, daily, "requests granted")
 	})
 }
 
@@ -295,10 +269,8 @@ func TestUsageOfDeletedAccount(t *testing.T) {
 			t.Errorf("got %v, want the 5 requests of today", row)
 		}
 		for days, want := range []int{1, 0} {
-			testkit.Check(t, ledger.Tidy(t.Context(), s.store, quota.DayOf(s.now)+quota.Day(days)))
-			if got := s.store.Write.Usage.Query().CountX(t.Context()); got != want {
-				t.Errorf("%d days later: got %d rows, want %d", days, got, want)
-			}
+			check.OK(t, ledger.Tidy(t.Context(), s.store, quota.DayOf(s.now)+quota.Day(days)))
+			check.Equal(t, s.store.Write.Usage.Query().CountX(t.Context()), want, "%d days later: rows", days)
 		}
 	})
 }

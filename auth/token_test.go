@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -17,10 +18,10 @@ func TestTokens(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := NewAccounts(s)
 		owner, err := accounts.Create(t.Context(), "ana@example.com", Developer)
-		testkit.Check(t, err)
-		testkit.Check(t, s.Write.Account.UpdateOne(owner).SetHandle("ana").Exec(t.Context()))
+		check.OK(t, err)
+		check.OK(t, s.Write.Account.UpdateOne(owner).SetHandle("ana").Exec(t.Context()))
 		download, err := accounts.CreateDownloadToken(t.Context(), owner, " sheet ")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		query, hash := NewQueryToken()
 		s.Write.SavedQuery.Create().SetAccountID(owner.ID).SetName("best").SetHash("0123").SetPublic(false).SetTokenHash(hash).ExecX(t.Context())
 		keyring := NewKeyring(s, slog.New(slog.DiscardHandler), Rules{
@@ -40,12 +41,12 @@ func TestTokens(t *testing.T) {
 				t.Errorf("%s: got %+v and %v, want an anonymous caller", target, got, err)
 			}
 		}
-		testkit.Check(t, keyring.SaveLastUsed(t.Context()))
+		check.OK(t, keyring.SaveLastUsed(t.Context()))
 		tokens, err := accounts.DownloadTokens(t.Context(), owner)
 		if err != nil || len(tokens) != 1 || tokens[0].LastUsedAt == nil || tokens[0].Name != "sheet" {
 			t.Fatalf("got %v and %v, want one token that was used", tokens, err)
 		}
-		testkit.Check(t, accounts.RevokeDownloadToken(t.Context(), owner, tokens[0].ID))
+		check.OK(t, accounts.RevokeDownloadToken(t.Context(), owner, tokens[0].ID))
 		keyring.ForgetAccount(owner.ID)
 		if _, err := caller("/files?token=" + download); err != errTokenUnknown {
 			t.Errorf("revoked token: got %v, want %v", err, errTokenUnknown)

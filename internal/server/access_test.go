@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/server"
 	"palmares/internal/server/servertest"
@@ -72,12 +73,8 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 				t.Errorf("Developer: got %d %v, want 200 and %d remaining", got.Code, got.Header(), left)
 			}
 			midnight := s.Clock.Now().Truncate(24 * time.Hour).Add(24 * time.Hour).Format(time.RFC3339)
-			if reset := got.Header().Get("X-RateLimit-Reset"); reset != midnight {
-				t.Errorf("got X-RateLimit-Reset %s, want %s", reset, midnight)
-			}
-			if cdn := got.Header().Get("CDN-Cache-Control"); cdn != "private, no-store" {
-				t.Errorf("got CDN-Cache-Control %q, want private, no-store", cdn)
-			}
+			check.Equal(t, got.Header().Get("X-RateLimit-Reset"), midnight, "X-RateLimit-Reset")
+			check.Equal(t, got.Header().Get("CDN-Cache-Control"), "private, no-store", "CDN-Cache-Control")
 			got = send("Authorization", "bearer "+pro)
 			if got.Code != 200 || got.Header().Get("X-RateLimit-Tier") != "pro" || got.Header().Get("X-RateLimit-Remaining") != "" || got.Header().Get("X-RateLimit-Reset") != "" {
 				t.Errorf("Pro: got %d %v, want 200 without a limit", got.Code, got.Header())
@@ -87,9 +84,8 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 			for _, authorization := range []string{basic(developer, ""), basic(developer, "ignored: é"), strings.Replace(basic(developer, "x"), "Basic", "bAsIc", 1)} {
 				got := send("Authorization", authorization)
 				if api.path == "/graphql" {
-					if got.Code != 401 || got.Header().Get("WWW-Authenticate") != "Bearer" {
-						t.Errorf("%s: got %d %v, want 401", authorization[:8], got.Code, got.Header())
-					}
+					check.Equal(t, got.Code, 401, "%s: %v", authorization[:8], got.Header())
+					check.Equal(t, got.Header().Get("WWW-Authenticate"), "Bearer", "%s: %v", authorization[:8], got.Header())
 					continue
 				}
 				left--
@@ -172,18 +168,12 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 			}
 			all.Wait()
 			if api.method == http.MethodGet && strings.HasSuffix(api.name, "embeddings") { // refused before any work
-				if granted.Load() != 200 {
-					t.Errorf("got %d of 200 responses with 401, want all", granted.Load())
-				}
+				check.Equal(t, granted.Load(), 200, "of 200 responses with 401")
 			} else if most := 100 + inFlight(log); granted.Load() < 100 || granted.Load() > most || granted.Load()+rejected.Load() != 200 {
 				t.Errorf("got %d granted and %d rejected, want 100 and 100 (or up to %d granted)", granted.Load(), rejected.Load(), most)
 			}
-			if got := send("X-Forwarded-For", "2001:db8::1"); got.Code != status {
-				t.Errorf("another address: got %d, want %d", got.Code, status)
-			}
-			if got := send("X-Forwarded-For", from, "Authorization", "Bearer "+developer); got.Code != 200 {
-				t.Errorf("with a key: got %d, want 200", got.Code)
-			}
+			check.Equal(t, send("X-Forwarded-For", "2001:db8::1").Code, status, "another address")
+			check.Equal(t, send("X-Forwarded-For", from, "Authorization", "Bearer "+developer).Code, 200, "with a key")
 			left--
 		})
 	}
@@ -191,34 +181,28 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 	// Requests to these paths do not count.
 	for _, path := range []string{"/api/v1/openapi.json", "/api/v1/openapi.yaml", "/healthz", "/readyz"} {
 		for _, headers := range [][]string{{"X-Forwarded-For", "203.0.113.0"}, {"Authorization", "Bearer nonsense"}} {
-			if got := s.Get(path, headers...); got.Code != 200 {
-				t.Errorf("%s: got %d, want 200", path, got.Code)
-			}
+			check.Equal(t, s.Get(path, headers...).Code, 200, path)
 		}
 	}
 	tag := s.Get("/api/v1/stats", "Authorization", "Bearer "+developer).Header().Get("ETag")
 	left--
 	for range 3 {
 		got := s.Get("/api/v1/stats", "Authorization", "Bearer "+developer, "If-None-Match", tag)
-		if got.Code != 304 || got.Header().Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
-			t.Errorf("got %d with %s remaining, want 304 with %d", got.Code, got.Header().Get("X-RateLimit-Remaining"), left)
-		}
+		check.Equal(t, got.Code, 304)
+		check.Equal(t, got.Header().Get("X-RateLimit-Remaining"), fmt.Sprint(left))
 	}
 
 	// A wildcard reveals whether the resource exists, so it counts.
 	for _, any := range [][]string{{"If-None-Match", "*"}, {"If-None-Match", `"x"`, "If-None-Match", " * "}} {
 		left--
 		got := s.Get("/api/v1/stats", append(any, "Authorization", "Bearer "+developer)...)
-		if got.Code != 304 || got.Header().Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
-			t.Errorf("%v: got %d with %s remaining, want 304 with %d", any, got.Code, got.Header().Get("X-RateLimit-Remaining"), left)
-		}
+		check.Equal(t, got.Code, 304, any)
+		check.Equal(t, got.Header().Get("X-RateLimit-Remaining"), fmt.Sprint(left), any)
 	}
 
 	// A key in the URL is rejected, and the log contains no key.
 	for _, path := range []string{"/api/v1/stats?key=" + developer, "/api/v1/tools/" + developer, "/api/v1/stats?x=%70al_" + developer[4:]} {
-		if got := s.Get(path); got.Code != 401 {
-			t.Errorf("%.30s: got %d, want 401", path, got.Code)
-		}
+		check.Equal(t, s.Get(path).Code, 401, "%.30s", path)
 	}
 	for _, secret := range []string{developer, pro, developer[16:48], pro[16:48]} {
 		if text := log.String(); strings.Contains(text, secret) || !strings.Contains(text, "/api/v1/stats") {
@@ -273,7 +257,7 @@ func TestCallsByEndpoint(t *testing.T) {
 		s.Do(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":"plume"}}}`,
 			append(authorized, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")...)
 		stop()
-		testkit.Check(t, <-stopped) // it has saved all counts
+		check.OK(t, <-stopped) // it has saved all counts
 		got := map[string]int{}
 		for _, row := range s.Store.Read.Usage.Query().AllX(t.Context()) {
 			if parsed, _ := auth.ParseKey(key); row.Key != parsed.ID {
@@ -299,9 +283,7 @@ func TestSignInDisabled(t *testing.T) {
 	if got := s.Get("/en/login"); got.Code != 200 || !strings.Contains(got.Body.String(), "Signing in is disabled") || strings.Contains(got.Body.String(), `id="email"`) {
 		t.Errorf("got %d %s, want 200 without a form", got.Code, got.Body)
 	}
-	if got := s.Do(http.MethodPost, "/en/login", "email=ana@example.com", "Content-Type", "application/x-www-form-urlencoded"); got.Code != 403 {
-		t.Errorf("POST /en/login: got %d, want 403", got.Code)
-	}
+	check.Equal(t, s.Do(http.MethodPost, "/en/login", "email=ana@example.com", "Content-Type", "application/x-www-form-urlencoded").Code, 403, "POST /en/login")
 	if strings.Contains(log.String(), "ana@example.com") {
 		t.Error("got the email address in the log, want none")
 	}
@@ -314,7 +296,5 @@ func TestSignInDisabled(t *testing.T) {
 	if challenge := got.Header().Get("WWW-Authenticate"); got.Code != 401 || challenge != "Bearer" {
 		t.Errorf("got %d %s, want 401 Bearer", got.Code, challenge)
 	}
-	if got := s.Do(http.MethodPost, "/billing/stripe", "{}"); got.Code != 404 {
-		t.Errorf("an event without Stripe: got %d, want 404", got.Code)
-	}
+	check.Equal(t, s.Do(http.MethodPost, "/billing/stripe", "{}").Code, 404, "an event without Stripe")
 }

@@ -24,6 +24,7 @@ import (
 	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 	"palmares/internal/notify/webhook"
@@ -53,10 +54,8 @@ func TestServeWaitsForImports(t *testing.T) {
 		}
 		return nil
 	})
-	testkit.Check(t, err)
-	if err := <-started; err != nil {
-		t.Errorf("after the import: got %v, want no error", err)
-	}
+	check.OK(t, err)
+	check.Equal(t, <-started, nil, "after the import")
 }
 
 // The next start continues one that was interrupted between two editions, and
@@ -64,17 +63,17 @@ func TestServeWaitsForImports(t *testing.T) {
 func TestPublishDemo(t *testing.T) {
 	t.Parallel()
 	editions, err := demo.Editions()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for _, edition := range editions[:3] {
 			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}
 		group, ctx := errgroup.WithContext(t.Context())
 		for range 3 {
 			group.Go(func() error { return publishDemo(ctx, s) })
 		}
-		testkit.Check(t, group.Wait())
+		check.OK(t, group.Wait())
 		var dates []string
 		for _, release := range s.Read.Release.Query().Order(release.ByID()).AllX(t.Context()) {
 			dates = append(dates, release.FeedDate)
@@ -83,11 +82,9 @@ func TestPublishDemo(t *testing.T) {
 		for _, edition := range editions {
 			want = append(want, edition.Date)
 		}
-		if !slices.Equal(dates, want) {
-			t.Errorf("got releases of %v, want %v", dates, want)
-		}
+		check.Slices(t, dates, want, "releases of")
 		var exported bytes.Buffer
-		testkit.Check(t, publish.Export(t.Context(), s, &exported, 0))
+		check.OK(t, publish.Export(t.Context(), s, &exported, 0))
 		if exported.String() != string(demo.Catalog()) {
 			t.Errorf("got a catalog of %d bytes, want the demo catalog", exported.Len())
 		}
@@ -104,17 +101,11 @@ func TestNotReadyWhileLoadingOrDraining(t *testing.T) {
 		h.ready(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
 		return recorder.Code
 	}
-	if code := status(); code != http.StatusServiceUnavailable {
-		t.Errorf("while the catalog is being loaded: got %d, want 503", code)
-	}
+	check.Equal(t, status(), http.StatusServiceUnavailable, "while the catalog is being loaded")
 	loaded = true
-	if code := status(); code != http.StatusOK {
-		t.Errorf("before: got %d, want 200", code)
-	}
+	check.Equal(t, status(), http.StatusOK, "before")
 	h.state.draining.Store(true)
-	if code := status(); code != http.StatusServiceUnavailable {
-		t.Errorf("while draining: got %d, want 503", code)
-	}
+	check.Equal(t, status(), http.StatusServiceUnavailable, "while draining")
 }
 
 // Expired data is deleted, unless the clocks of server and database differ.
@@ -138,18 +129,12 @@ func TestCleanUpComparesClocks(t *testing.T) {
 		if db.Describe() == "PostgreSQL" {
 			for _, wrong := range []time.Time{now.AddDate(1, 0, 0), now.AddDate(-1, 0, 0), now.Add(2 * time.Hour)} {
 				p.delete(t.Context(), wrong)
-				if got := remaining(); got != 4 {
-					t.Errorf("%s: got %d rows, want 4", wrong, got)
-				}
+				check.Equal(t, remaining(), 4, "%s: rows", wrong)
 			}
-			if got := strings.Count(output.String(), "cleanup skipped"); got != 3 {
-				t.Errorf("got %d warnings, want 3", got)
-			}
+			check.Equal(t, strings.Count(output.String(), "cleanup skipped"), 3, "warnings")
 		}
 		p.delete(t.Context(), now)
-		if got := remaining(); got != 1 {
-			t.Errorf("got %d rows, want only the valid session", got)
-		}
+		check.Equal(t, remaining(), 1, "rows")
 	})
 }
 
@@ -171,9 +156,7 @@ func TestPrivateAddresses(t *testing.T) {
 		"https://test":                 true,
 		"https://[2001:db8::1]":        false,
 	} {
-		if got := IsPrivate(address); got != want {
-			t.Errorf("%s: got %v, want %v", address, got, want)
-		}
+		check.Equal(t, IsPrivate(address), want, address)
 	}
 }
 
@@ -211,9 +194,7 @@ func TestRouteLabels(t *testing.T) {
 		labels[strings.ReplaceAll(path, "{slug}", "plume")] = path
 	}
 	for path, want := range labels {
-		if got := routes.match(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}).label; got != want {
-			t.Errorf("%.40q: got label %s, want %s", path, got, want)
-		}
+		check.Equal(t, routes.match(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}).label, want, "%.40q: label", path)
 	}
 }
 
@@ -235,9 +216,7 @@ func TestRecordedKeys(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d %q %d", row.Subject, row.Key, row.Requests))
 	}
 	slices.Sort(got)
-	if want := `9 "" 1, 9 "key" 1, 9 "token" 1`; strings.Join(got, ", ") != want {
-		t.Errorf("got %v, want %s", got, want)
-	}
+	check.Equal(t, strings.Join(got, ", "), `9 "" 1, 9 "key" 1, 9 "token" 1`, got)
 }
 
 // BenchmarkRecordCall measures the overhead of counting a request with a key by endpoint.

@@ -15,6 +15,7 @@ import (
 	"palmares/internal/account/oauth"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -28,7 +29,7 @@ func withOAuth(t *testing.T) func(*Config) {
 		cfg.OAuth, err = oauth.New(context.Background(), oauth.Config{
 			Resources: oauth.Resources{PublicURL: cfg.PublicURL, MCPPath: "/mcp"}, ServiceName: cfg.ServiceName, Store: cfg.Store, Keyring: cfg.Keyring, Log: cfg.Log,
 		})
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
 }
 
@@ -41,7 +42,7 @@ func (s *site) clientPath(name, redirect string, changed ...string) string {
 	var client struct {
 		ID string `json:"client_id"`
 	}
-	testkit.Check(s.t, json.Unmarshal(w.Body.Bytes(), &client))
+	check.OK(s.t, json.Unmarshal(w.Body.Bytes(), &client))
 	challenge := sha256.Sum256([]byte(testVerifier))
 	q := url.Values{
 		"client_id": {client.ID}, "redirect_uri": {redirect}, "response_type": {"code"}, "state": {"s"}, "resource": {s.PublicURL + "/mcp"},
@@ -67,7 +68,7 @@ func TestConnecting(t *testing.T) {
 		login := b.get("/account/connect" + query)
 		wantRedirect(t, login, "/login")
 		to, err := url.Parse(login.to())
-		testkit.Check(t, err)
+		check.OK(t, err)
 		link := b.start("ana@example.com", "next", to.Query().Get("next"))
 		signedIn := b.post("/login/confirm", "token", link.token(t), "next", to.Query().Get("next"))
 		wantRedirect(t, signedIn, "/account/connect")
@@ -113,24 +114,22 @@ func TestConnectedApplications(t *testing.T) {
 		t.Errorf("got %s, want the scheme", policy)
 	}
 	answer, err := url.Parse(ana.post("/account/connect"+query, "decision", "allow").Header().Get("Location"))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	sent, _ := url.ParseQuery(query[1:])
 	tokens, err := s.accounts.ExchangeCode(t.Context(), auth.CodeExchange{
 		Code: answer.Query().Get("code"), ClientID: sent.Get("client_id"), RedirectURI: sent.Get("redirect_uri"), Verifier: testVerifier,
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	if !s.accepts(tokens.Access) {
 		t.Fatal("got the token refused, want it accepted")
 	}
-	testkit.Check(t, s.Keyring.SaveLastUsed(t.Context()))
+	check.OK(t, s.Keyring.SaveLastUsed(t.Context()))
 	grants, err := s.accounts.Grants(t.Context(), s.account("ana@example.com"))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	s.db.Write.Usage.Create().SetSubject(int64(auth.Subject(s.account("ana@example.com")))).SetDay(s.now().UTC().Format("2006-01-02")).SetKey(grants[0].UsageKey()).SetEndpoint("/mcp").SetRequests(7).ExecX(t.Context())
 	wantPage(t, ana.get("/account"), 200, "Connected applications", "Cursor", "cursor://anysphere.cursor-mcp", "not verified", `<th scope="row">Cursor</th>`)
 	wantNoText(t, ben.get("/account"), "Connected applications")
-	if export := ana.get("/account/export"); !strings.Contains(export.text, `"name": "Cursor"`) {
-		t.Errorf("got %s, want the application in the export", export.text)
-	}
+	check.Contains(t, ana.get("/account/export").text, `"name": "Cursor"`, "want the application in the export")
 	revoke := "/account/applications/" + grants[0].ID + "/revoke"
 	wantPage(t, ben.get(revoke), 404)
 	wantPage(t, ben.post(revoke), 404)
@@ -151,9 +150,7 @@ func TestConnectErrors(t *testing.T) {
 	for name, value := range map[string]string{"redirect_uri": "https://evil.example/", "client_id": "x"} {
 		for _, page := range []response{b.get("/account/connect" + s.clientPath("App", redirect, name, value)), b.post("/account/connect"+s.clientPath("App", redirect, name, value), "decision", "allow")} {
 			wantPage(t, page, 400)
-			if got := page.Header().Get("Location"); got != "" {
-				t.Errorf("%s: got a redirect to %s, want none", name, got)
-			}
+			check.Equal(t, page.Header().Get("Location"), "", "%s: redirect to", name)
 		}
 	}
 	// A link of this site to a client that anyone has registered must not lead there, neither

@@ -14,6 +14,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -34,7 +35,7 @@ func TestDownloadTokens(t *testing.T) {
 		wantPage(t, page, 200, "1 of 10 download tokens")
 		wantNoText(t, page, "dt_")
 		row, err := db.Read.DownloadToken.Query().Only(t.Context())
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if strings.Contains(row.TokenHash, token[1]) || len(row.TokenHash) != 64 {
 			t.Errorf("got %q stored, want only a hash", row.TokenHash)
 		}
@@ -75,14 +76,14 @@ func TestDownloadsInTheBrowser(t *testing.T) {
 			})
 		})
 		_, err := publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-		testkit.Check(t, err)
+		check.OK(t, err)
 		const file = "/account/downloads/tools.csv?category=code&dialect=excel-fr"
 		visitor := s.browser()
 		wantRedirect(t, visitor.get(file), "/login")
 		login := visitor.get(file).to()
 		wantPage(t, visitor.get(login), 200, "Downloads of whole lists require an account, which is free.")
 		next, err := url.Parse(login)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if counted > 0 {
 			t.Error("got a request counted, want none of visitors without an account")
 		}
@@ -90,9 +91,7 @@ func TestDownloadsInTheBrowser(t *testing.T) {
 		ana := s.signIn("ana@example.com")
 		ready := ana.get(next.Query().Get("next"))
 		wantPage(t, ready, 200, "Your download is ready.")
-		if !strings.Contains(ready.Body.String(), strings.ReplaceAll(file, "&", "&amp;")+`"`) {
-			t.Errorf("got %s, want a link to the file", ready.Body)
-		}
+		check.Contains(t, ready.Body.String(), strings.ReplaceAll(file, "&", "&amp;")+`"`, "want a link to the file")
 		got := ana.get(file)
 		if header := got.Header(); got.Code != 200 || counted != 1 || header.Get("Content-Type") != "text/csv; charset=utf-8; header=present" || header.Get("Cache-Control") != "no-store" ||
 			!strings.HasPrefix(header.Get("Content-Disposition"), "attachment;") || !strings.HasPrefix(got.Body.String(), "\uFEFFslug;name;") || strings.Count(got.Body.String(), "\r\n") != 7 {

@@ -17,6 +17,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -38,9 +39,7 @@ func TestSignUpInFrench(t *testing.T) {
 		wantPage(t, b.get("/login/code"), 200, inFrench("Six-digit code"))
 		wantPage(t, b.get(sent.path(t)), 200, inFrench("You are signing in as <strong>%s</strong>.", "ana@example.com"))
 		signedIn := b.post("/login/confirm", "token", sent.token(t))
-		if location := signedIn.Header().Get("Location"); location != "/fr/account" {
-			t.Errorf("got a redirect to %q, want /fr/account", location)
-		}
+		check.Equal(t, signedIn.Header().Get("Location"), "/fr/account", "redirect to")
 		wantPage(t, b.get(home), 200, inFrench("You have no keys yet. Create one to read embeddings and to get your own quota."))
 
 		byCode := s.browserIn(lang.French)
@@ -52,9 +51,7 @@ func TestSignUpInFrench(t *testing.T) {
 		s.signIn("ana@example.com")                // in English
 		s.signInAt(lang.French, "eva@example.com") // in French
 		for email, want := range map[string]account.Language{"ana@example.com": "fr", "ben@example.com": "fr", "eva@example.com": "en"} {
-			if got := s.account(email).Language; got != want {
-				t.Errorf("%s: got language %s, want %s", email, got, want)
-			}
+			check.Equal(t, s.account(email).Language, want, "%s: language", email)
 		}
 	})
 }
@@ -68,9 +65,7 @@ func TestKeysInFrench(t *testing.T) {
 	wantPage(t, b.get(home), 200, "Clés : 1 sur 3", "jamais", "Requêtes utilisées aujourd’hui : 0 sur 1 000.")
 	wantPage(t, b.get("/account/keys/"+id+"/revoke"), 200, "Révoquer cette clé ?", "jamais utilisée")
 	revoked := b.post("/account/keys/" + id + "/revoke")
-	if location := revoked.Header().Get("Location"); location != "/fr/account?done=revoked" {
-		t.Errorf("got a redirect to %q, want /fr/account?done=revoked", location)
-	}
+	check.Equal(t, revoked.Header().Get("Location"), "/fr/account?done=revoked", "redirect to")
 	wantPage(t, b.get(revoked.to()), 200, "La clé a été révoquée.", "Toutes vos clés sont révoquées.")
 	if s.accepts(key) {
 		t.Error("got the revoked key accepted, want it refused")
@@ -79,13 +74,9 @@ func TestKeysInFrench(t *testing.T) {
 	long := strings.Repeat("é", 81)
 	rejected := b.post("/account/keys", "name", long)
 	wantPage(t, rejected, 400, `value="`+long+`"`, "Le nom d’une clé doit tenir sur une ligne de 80 caractères au plus.")
-	if !strings.Contains(rejected.Body.String(), `<a href="/en/account" hreflang="en" lang="en">`) {
-		t.Errorf("rejected form: got %s, want a link to the English page", rejected.Body)
-	}
+	check.Contains(t, rejected.Body.String(), `<a href="/en/account" hreflang="en" lang="en">`, "rejected form: want a link to the English page")
 	for path, want := range map[string]string{"/account/usage": "/en/account/usage", "/account/plan": "/en/account/plan", home: "/en/account"} {
-		if got := b.get(path).Body.String(); !strings.Contains(got, `<a href="`+want+`" hreflang="en" lang="en">`) {
-			t.Errorf("%s: got %s, want a link to %s", path, got, want)
-		}
+		check.Contains(t, b.get(path).Body.String(), `<a href="`+want+`" hreflang="en" lang="en">`, path)
 	}
 }
 
@@ -235,7 +226,7 @@ func compareResponses(t *testing.T, name string, get func(lang.Language) respons
 func visibleTexts(t *testing.T, got response) map[string]bool {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(got.Body.String()))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	found := map[string]bool{}
 	var visit func(node *html.Node, inside bool)
 	visit = func(node *html.Node, inside bool) {
@@ -289,8 +280,6 @@ func TestPageOfForms(t *testing.T) {
 		"/login": "/login", "/account/keys": home, "/account/email": "/account/settings", "/account/plan/subscribe": "/account/plan",
 		"/account/webhooks/7/test": "/account/webhooks/7", "/account/webhooks/7/rotate": "/account/webhooks/7/rotate", "/account/queries/best/token": "/account/queries/best",
 	} {
-		if got := s.pagePath(httptest.NewRequest(http.MethodPost, form, nil)); got != want {
-			t.Errorf("%s: got %s, want %s", form, got, want)
-		}
+		check.Equal(t, s.pagePath(httptest.NewRequest(http.MethodPost, form, nil)), want, form)
 	}
 }

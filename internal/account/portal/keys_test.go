@@ -3,7 +3,6 @@ package portal
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -37,9 +37,7 @@ func TestKeyPages(t *testing.T) {
 			wantNoText(t, b.get(path), key, key[16:48])
 		}
 		wantPage(t, b.get(home), 200, "1 of 3 keys", "pal_"+id+"…", "never")
-		if err := s.Keyring.SaveLastUsed(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Keyring.SaveLastUsed(t.Context()))
 		used := b.get(home).text
 		usedOn := func(at time.Time) bool {
 			return strings.Contains(used, at.UTC().Format("2 January 2006, 15:04 UTC")+"</time></td>")
@@ -134,9 +132,7 @@ func TestKeysPerDay(t *testing.T) {
 		wantRedirect(t, b.post("/account/keys/"+idOf(t, b.makeKey("x"))+"/revoke"), home)
 	}
 	wantPage(t, b.post("/account/keys", "name", "one more"), 429, "at most 30 keys within 24 hours", "All your keys are revoked")
-	if n := strings.Count(b.get("/account/export").text, `"revoked_at": "`); n != 30 {
-		t.Errorf("got %d exported keys, want 30", n)
-	}
+	check.Equal(t, strings.Count(b.get("/account/export").text, `"revoked_at": "`), 30, "exported keys")
 }
 
 func TestSuspendedKeys(t *testing.T) {
@@ -153,9 +149,7 @@ func TestSuspendedKeys(t *testing.T) {
 	s.db.Write.Account.Update().SetPlan("developer").ExecX(t.Context())
 	page := b.get(home)
 	wantPage(t, page, 200, "5 of 3 keys", "only the 3 oldest are active", "upgrade to Pro", "You have 5 keys, but your plan includes only 3.")
-	if n := strings.Count(page.text, ">suspended<"); n != 2 {
-		t.Errorf("got %d keys shown as suspended, want 2", n)
-	}
+	check.Equal(t, strings.Count(page.text, ">suspended<"), 2, "keys shown as suspended")
 	s.Keyring.ForgetAccount(s.account("ana@example.com").ID)
 	if !s.accepts(keys[2]) || s.accepts(keys[3]) {
 		t.Error("got other keys suspended, want those that the page shows")
@@ -224,14 +218,10 @@ func TestUsageByEndpoint(t *testing.T) {
 			"laptop pal_" + laptop + "…|/graphql (GraphQL)|1,234", "laptop pal_" + laptop + "…|/api/v1/tools/{slug}|1", "pal_" + server + "…|/mcp (MCP)|1",
 			"Signed-in browser|/graphql (GraphQL)|3", "pal_forgotten…|Other paths|5", "Token|/q/{handle}/{name} (saved queries)|4",
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("got rows %q, want %q", got, want)
-		}
+		check.Slices(t, got, want, "rows")
 		b.post("/account/keys/" + server + "/revoke")
 		wantPage(t, b.get(home), 200, "pal_"+server+`…</code> <span class="mark">revoked</span>`)
-		if export := b.get("/account/export").text; !strings.Contains(export, `"endpoint": "/q/{handle}/{name}"`) {
-			t.Errorf("got export %s, want the usage by endpoint", export)
-		}
+		check.Contains(t, b.get("/account/export").text, `"endpoint": "/q/{handle}/{name}"`, "export")
 		wantNoText(t, ben.get(home), laptop)
 
 		b.post("/account/delete", "email", "ana@example.com")

@@ -8,6 +8,7 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -71,9 +72,7 @@ func TestExport(t *testing.T) {
 	key, revoked := b.makeKey("laptop \"é\" </script>"), b.makeKey("old")
 	wantRedirect(t, b.post("/account/keys/"+idOf(t, revoked)+"/revoke"), home)
 	s.accepts(key)
-	if err := s.Keyring.SaveLastUsed(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Keyring.SaveLastUsed(t.Context()))
 	ana := s.account("ana@example.com")
 	for _, day := range []string{"2025-01-01", "2026-03-01"} {
 		s.db.Write.Usage.Create().SetSubject(int64(auth.Subject(ana))).SetDay(day).SetKey("").SetEndpoint("").SetRequests(7).ExecX(t.Context())
@@ -103,9 +102,7 @@ func TestExport(t *testing.T) {
 		}
 		Billing map[string]any
 	}
-	if err := json.Unmarshal(got.Body.Bytes(), &data); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(got.Body.Bytes(), &data))
 	if data.Account.Email != "ana@example.com" || data.Account.Plan != "developer" || len(data.Keys) != 2 || len(data.Usage) != 2 ||
 		len(data.Sessions) != 2 || len(data.Messages) != 3 || data.Billing["customer"] != "cus_1" || data.Billing["subscription"] != "sub_1" {
 		t.Errorf("got export %s, want all data of the account", got.Body)
@@ -163,9 +160,7 @@ func TestDeleteAccount(t *testing.T) {
 		if b.isSignedIn() || phone.isSignedIn() || !ben.isSignedIn() || !s.accepts(others) {
 			t.Error("got other sessions or keys ended, want only the deleted account's")
 		}
-		if n := db.Write.Endpoint.Query().CountX(t.Context()); n != 0 {
-			t.Errorf("got %d endpoints, want 0", n)
-		}
+		check.Equal(t, db.Write.Endpoint.Query().CountX(t.Context()), 0, "endpoints")
 		if row := db.Write.Customer.GetX(t.Context(), "cus_1"); row.AccountID != nil || row.Email != "" {
 			t.Error("got a customer with an account or an address, want neither")
 		}
@@ -202,12 +197,8 @@ func TestLanguageForEmails(t *testing.T) {
 		saved := b.post("/account/language", "language", "fr")
 		wantRedirect(t, saved, "/account/settings")
 		wantPage(t, b.get(saved.to()), 200, "The language of your emails was saved", `<option value="fr" lang="fr" selected>`)
-		if got := s.account("ana@example.com").Language; got != "fr" {
-			t.Errorf("got language %s, want fr", got)
-		}
-		if export := b.get("/account/export").text; !strings.Contains(export, `"language": "fr"`) {
-			t.Errorf("got export %s, want the language", export)
-		}
+		check.Equal(t, s.account("ana@example.com").Language, "fr", "language")
+		check.Contains(t, b.get("/account/export").text, `"language": "fr"`, "export")
 		wantPage(t, s.signIn("ben@example.com").get("/account/settings"), 200, `<option value="en" lang="en" selected>`)
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/core/quota"
+	"palmares/internal/dev/check"
 )
 
 var noon = time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
@@ -18,9 +19,7 @@ func TestUsagePage(t *testing.T) {
 	b := s.signIn("ana@example.com")
 	empty := b.get("/account/usage")
 	wantPage(t, empty, 200, `Requests today: <strong id="today">0</strong>. 1,000 of 1,000 left`, "<svg", "15 March 2026")
-	if n := strings.Count(empty.text, `<th scope="row">`); n != 30 {
-		t.Errorf("got %d days, want 30", n)
-	}
+	check.Equal(t, strings.Count(empty.text, `<th scope="row">`), 30, "days")
 	wantPage(t, empty, 200, "quota: 1,000", `d="M0 12H630"`, "with a line at the quota of 1,000")
 	wantNoText(t, empty, "<rect x", "NaN", "Inf", "style=")
 
@@ -31,9 +30,7 @@ func TestUsagePage(t *testing.T) {
 	page := b.get("/account/usage")
 	wantPage(t, page, 200, `Requests today: <strong id="today">999</strong>. 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026: 1 request<", "15 March 2026: 999 requests<")
 	wantNoText(t, page, "777", "You have reached your daily quota")
-	if n := strings.Count(page.text, "<rect x"); n != 3 {
-		t.Errorf("got %d bars, want 3", n)
-	}
+	check.Equal(t, strings.Count(page.text, "<rect x"), 3, "bars")
 	wantPage(t, b.get(home), 200, "999 of 1,000 requests used today")
 
 	s.db.Write.Usage.Update().SetRequests(1003).ExecX(t.Context())
@@ -47,9 +44,7 @@ func TestUsagePage(t *testing.T) {
 
 func TestChart(t *testing.T) {
 	for n, want := range map[int]int{0: 1, 1: 1, 2: 2, 3: 5, 9: 10, 11: 20, 12345: 20000, 50000: 50000} {
-		if got := roundUp(n); got != want {
-			t.Errorf("roundUp(%d): got %d, want %d", n, got, want)
-		}
+		check.Equal(t, roundUp(n), want, "roundUp(%d)", n)
 	}
 	days := []dayUsage{{Requests: 0}, {Requests: 1}, {Requests: 1000}}
 	drawn := newChart(days, 0)

@@ -16,6 +16,7 @@ import (
 	"palmares/ent/usage"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -36,7 +37,7 @@ func start(t *testing.T, s *store.Store, addresses bool, day quota.Day) server {
 	t.Helper()
 	counter, log := quota.NewCounter(), &strings.Builder{}
 	ledger := New(s, counter, addresses, slog.New(slog.NewTextHandler(log, nil)))
-	testkit.Check(t, ledger.Load(t.Context(), day))
+	check.OK(t, ledger.Load(t.Context(), day))
 	return server{ledger, counter, log}
 }
 
@@ -92,9 +93,7 @@ func TestConcurrentLedgers(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := s.Read.Usage.Query().Where(usage.Requests(servers * rounds)).CountX(t.Context()); got != accounts {
-			t.Errorf("got %d accounts with %d requests, want %d", got, servers*rounds, accounts)
-		}
+		check.Equal(t, s.Read.Usage.Query().Where(usage.Requests(servers*rounds)).CountX(t.Context()), accounts, "accounts with requests: %d", servers*rounds)
 	})
 }
 
@@ -120,9 +119,7 @@ func TestCountsSurviveRestart(t *testing.T) {
 			server.want(t, "restarted", account, someDay, 6)
 			server.want(t, "restarted", quota.Account(9), someDay, 2)
 		}
-		if n := s.Read.CountBatch.Query().Where(countbatch.Day(someDay.String())).CountX(t.Context()); n != 1 {
-			t.Errorf("got %d batches, want 1", n)
-		}
+		check.Equal(t, s.Read.CountBatch.Query().Where(countbatch.Day(someDay.String())).CountX(t.Context()), 1, "batches")
 		server = start(t, s, false, someDay)
 		server.want(t, "addresses are in Redis", somebody, someDay, 0)
 		server.want(t, "addresses are in Redis", account, someDay, 6)
@@ -154,7 +151,7 @@ func TestBatchCountsOnce(t *testing.T) {
 			server.count(account, someDay, "key", "/mcp", 5)
 			for _, b := range server.collect() {
 				for range 3 {
-					testkit.Check(t, server.write(t.Context(), b))
+					check.OK(t, server.write(t.Context(), b))
 				}
 			}
 		}
@@ -170,7 +167,7 @@ func TestCountsSurviveAnOutage(t *testing.T) {
 		server := start(t, s, true, someDay)
 		rename := func(from, to string) {
 			_, err := s.Write.ExecContext(t.Context(), "ALTER TABLE "+from+" RENAME TO "+to)
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}
 		rename("usages", "elsewhere")
 		const writes = 50
@@ -179,18 +176,14 @@ func TestCountsSurviveAnOutage(t *testing.T) {
 			server.count(account, someDay, "key", "/mcp", 1)
 			server.Write(t.Context())
 		}
-		if got := len(server.pending); got != 1 {
-			t.Errorf("got %d pending batches, want 1", got)
-		}
+		check.Equal(t, len(server.pending), 1, "pending batches")
 		rename("elsewhere", "usages")
 		server.Write(t.Context())
 		restarted := start(t, s, true, someDay)
 		restarted.want(t, "after the outage", somebody, someDay, writes)
 		restarted.want(t, "after the outage", account, someDay, writes)
 		for _, line := range []string{"writing request counts failed, will retry", "writing request counts works again"} {
-			if got := strings.Count(server.log.String(), line); got != 1 {
-				t.Errorf("got %d lines %q, want 1:\n%s", got, line, server.log)
-			}
+			check.Equal(t, strings.Count(server.log.String(), line), 1, "lines: %q", line)
 		}
 	})
 }
@@ -204,12 +197,8 @@ func TestMemoryDuringAnOutage(t *testing.T) {
 	for i := range maxCalls + 1_000 {
 		server.Add(Call{someDay, account, "key", fmt.Sprint(i)}, 1)
 	}
-	if got := len(server.calls); got != maxCalls+1 {
-		t.Errorf("got %d counts, want %d", got, maxCalls+1)
-	}
-	if got := server.calls[Call{Day: someDay, Subject: account}]; got != 1_000 {
-		t.Errorf("got %d requests without a key, want 1,000", got)
-	}
+	check.Equal(t, len(server.calls), maxCalls+1, "counts")
+	check.Equal(t, server.calls[Call{Day: someDay, Subject: account}], 1_000, "requests without a key")
 	server.calls = map[Call]int{}
 	for i := range maxRows + 1 {
 		server.Add(Call{someDay, account, "key", fmt.Sprint(i)}, 1)
@@ -279,12 +268,12 @@ func TestTidy(t *testing.T) {
 		server.Write(t.Context())
 		var all sync.WaitGroup
 		for range 4 {
-			all.Go(func() { testkit.Check(t, Tidy(t.Context(), s, someDay)) })
+			all.Go(func() { check.OK(t, Tidy(t.Context(), s, someDay)) })
 		}
 		all.Wait()
 		server.count(older, someDay-36, "key", "/mcp", 2) // a server that could not write for long
 		server.Write(t.Context())
-		testkit.Check(t, Tidy(t.Context(), s, someDay))
+		check.OK(t, Tidy(t.Context(), s, someDay))
 		wantRows(t, s,
 			"2026-10-10   5", "2026-10-11  /mcp 1", "2026-10-11 key /mcp 2", "2026-11-15  /mcp 1", "2026-11-15 key /mcp 2", "2026-11-16  /mcp 1", "2026-11-16 key /mcp 2",
 			"2026-10-09   7", "2026-11-15 key /mcp 1")
@@ -300,9 +289,7 @@ func TestTidy(t *testing.T) {
 func TestAllocations(t *testing.T) {
 	ledger, call := New(nil, quota.NewCounter(), false, slog.New(slog.DiscardHandler)), Call{someDay, account, "key", "/api/v1/tools/{slug}"}
 	ledger.Add(call, 1)
-	if got := testing.AllocsPerRun(100, func() { ledger.Add(call, 1) }); got != 0 {
-		t.Errorf("got %v allocations, want 0", got)
-	}
+	check.Equal(t, testing.AllocsPerRun(100, func() { ledger.Add(call, 1) }), 0, "allocations")
 }
 
 func BenchmarkAdd(b *testing.B) {

@@ -3,10 +3,10 @@ package problem_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 func TestErrorHeaders(t *testing.T) {
@@ -32,12 +32,9 @@ func TestErrorHeaders(t *testing.T) {
 				header.Set("Vary", c.vary)
 			}
 			handler.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-			if got := header.Values("Link"); !slices.Equal(got, []string{c.link, deprecation}) {
-				t.Errorf("%s for %s: got Link %q, want %s and that of the deprecation", c.code, client, got, c.link)
-			}
-			if header.Get("Vary") != c.want || header.Get("Cache-Status") != "" {
-				t.Errorf("%s for %s: got %v, want Vary %q and no Cache-Status", c.code, client, header, c.want)
-			}
+			check.Slices(t, header.Values("Link"), []string{c.link, deprecation}, "%s for %s: Link", c.code, client)
+			check.Equal(t, header.Get("Vary"), c.want, "%s for %s: %v", c.code, client, header)
+			check.Equal(t, header.Get("Cache-Status"), "", "%s for %s: %v", c.code, client, header)
 		}
 	}
 }

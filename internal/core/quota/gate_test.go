@@ -16,6 +16,7 @@ import (
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
+	"palmares/internal/dev/check"
 )
 
 // gated is a handler behind a gate. Each path has its own response, and
@@ -64,9 +65,7 @@ func (g *gated) send(method, path string, tags ...string) *httptest.ResponseReco
 
 func want(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	check.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "%s: %v", what, got)
 }
 
 // A 304 is free for each method that is safe.
@@ -444,9 +443,7 @@ func TestRefundedOnce(t *testing.T) {
 		for _, status := range statuses {
 			w.WriteHeader(status)
 		}
-		if err := http.NewResponseController(w).Flush(); err != nil {
-			t.Errorf("got %v, want the connection of the response", err)
-		}
+		check.Equal(t, http.NewResponseController(w).Flush(), nil)
 	}))
 	get := func(path string, answers ...int) string {
 		statuses = answers

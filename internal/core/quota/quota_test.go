@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"palmares/internal/dev/check"
 )
 
 func TestDecide(t *testing.T) {
@@ -21,9 +23,7 @@ func TestDecide(t *testing.T) {
 		{noon.Add(-1), 100, 1, Decision{true, 99, midnight, 12*time.Hour + time.Second}},
 		{midnight.Add(-time.Millisecond), 100, 101, Decision{false, 0, midnight, time.Second}},
 	} {
-		if got := Decide(c.now, DayOf(c.now), c.limit, c.count); got != c.want {
-			t.Errorf("%v, %d of %d: got %+v, want %+v", c.now, c.count, c.limit, got, c.want)
-		}
+		check.Equal(t, Decide(c.now, DayOf(c.now), c.limit, c.count), c.want, "%v, %d of %d", c.now, c.count, c.limit)
 	}
 	if day := DayOf(midnight); day.String() != "2026-11-16" || DayOf(midnight.Add(-1)) != day-1 || DayOf(noon.In(time.FixedZone("", -12*3600))).String() != "2026-11-15" {
 		t.Errorf("got %s, want 2026-11-16 to start at midnight UTC", day)

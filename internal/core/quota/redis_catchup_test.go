@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -39,14 +40,10 @@ func serverWithCount(t *testing.T, url string, count int) *Redis {
 func (r *Redis) do(t *testing.T, command string, args ...any) any {
 	t.Helper()
 	c, err := r.pool.DialContext(wait.Context(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer c.Close()
 	reply, err := c.Do(command, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return reply
 }
 
@@ -90,9 +87,7 @@ func (r *Redis) clear(t *testing.T) {
 func (r *Redis) stored(t *testing.T) int {
 	t.Helper()
 	stored, err := redis.IntMap(r.do(t, "HGETALL", redisKey(someKey)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return stored["granted"] - stored["refunded"]
 }
 
@@ -129,15 +124,9 @@ func TestPartialReplies(t *testing.T) {
 				total++
 			}
 		}
-		if total != limit {
-			t.Errorf("%d replies: got %d granted, want %d", received, total, limit)
-		}
-		if want := received < inFlight; r.Unavailable() != want {
-			t.Errorf("%d replies: got unavailable %t, want %t", received, r.Unavailable(), want)
-		}
-		if got := r.local.Changes()[someDay][somebody]; got != limit-known {
-			t.Errorf("%d replies: got %d requests to write to the database, want %d", received, got, limit-known)
-		}
+		check.Equal(t, total, limit, "%d replies: granted", received)
+		check.Equal(t, r.Unavailable(), received < inFlight, "%d replies: unavailable", received)
+		check.Equal(t, r.local.Changes()[someDay][somebody], limit-known, "%d replies: requests to write to the database", received)
 	}
 }
 
@@ -147,9 +136,7 @@ func TestLimitReachedElsewhere(t *testing.T) {
 	batch := takes(2, 100)
 	// Other servers took the rest.
 	r.decide(batch, replies(reply{100, 1, nil}, reply{0, 0, errLost}))
-	if got := <-batch[1].count; got != 101 {
-		t.Errorf("got count %d, want 101", got)
-	}
+	check.Equal(t, <-batch[1].count, 101, "count")
 }
 
 func TestCatchUpWithRedis(t *testing.T) {
@@ -182,20 +169,14 @@ func TestCatchUpWithRedis(t *testing.T) {
 			for range c.refunds {
 				r.Refund(t.Context(), somebody, someDay)
 			}
-			if want := 30 + c.inFlight + c.local - c.refunds; r.known() != want {
-				t.Errorf("got known count %d during the outage, want %d", r.known(), want)
-			}
+			check.Equal(t, r.known(), 30+c.inFlight+c.local-c.refunds, "known count during the outage")
 			catchUp(t, r)
-			if got := r.stored(t); got != c.want {
-				t.Errorf("got count %d, want %d", got, c.want)
-			}
+			check.Equal(t, r.stored(t), c.want, "count")
 			if changed := c.inFlight + c.local + c.refunds; changed > 0 && r.known() != c.want {
 				t.Errorf("got known count %d, want %d", r.known(), c.want)
 			}
 			written := r.local.Changes()[someDay][somebody]
-			if want := c.inFlight + c.local - c.refunds; written != want {
-				t.Errorf("got %d requests to write to the database, want %d", written, want)
-			}
+			check.Equal(t, written, c.inFlight+c.local-c.refunds, "requests to write to the database")
 		})
 	}
 }
@@ -207,9 +188,7 @@ func TestUnsentRequestsWithRedis(t *testing.T) {
 	r.store(t, tally{granted: 80})
 	r.countLocally(errLost, false, takes(2, 31)...) // the second is rejected
 	catchUp(t, r)
-	if got := r.stored(t); got != 81 {
-		t.Errorf("got count %d, want 81", got)
-	}
+	check.Equal(t, r.stored(t), 81, "count")
 }
 
 // Requests that Redis may have added before a catch-up failed are not added
@@ -224,9 +203,7 @@ func TestCatchUpFailsWithRedis(t *testing.T) {
 	r.clear(t)
 	r.store(t, tally{granted: 50}) // they were added, but the reply was lost
 	catchUp(t, r)
-	if got := r.stored(t); got != 50 {
-		t.Errorf("got count %d, want 50", got)
-	}
+	check.Equal(t, r.stored(t), 50, "count")
 }
 
 // Requests that are sent before Redis has caught up include what the server
@@ -237,9 +214,7 @@ func TestRequestsBeforeCatchUpWithRedis(t *testing.T) {
 	r.countLocally(errLost, false, takes(20, 0)...)
 	r.unavailable = false
 	for _, want := range []int{101, 101} { // both are rejected
-		if got := r.Take(t.Context(), somebody, someDay, 100); got != want {
-			t.Errorf("got count %d, want %d", got, want)
-		}
+		check.Equal(t, r.Take(t.Context(), somebody, someDay, 100), want, "count")
 	}
 	r.unavailable = true
 	catchUp(t, r)
@@ -270,9 +245,7 @@ func TestCountsOfOtherServersWithRedis(t *testing.T) {
 		batch := takes(1, 100)
 		batch[0].due = time.Now().Add(patientTimeout)
 		r.send(batch)
-		if got := <-batch[0].count; got != c.want {
-			t.Errorf("%s: got count %d, want %d", name, got, c.want)
-		}
+		check.Equal(t, <-batch[0].count, c.want, "%s: count", name)
 		if want := min(c.want, 100); r.known() != want || r.stored(t) != want {
 			t.Errorf("%s: got known count %d and %d in Redis, want %d", name, r.known(), r.stored(t), want)
 		}
@@ -305,9 +278,7 @@ func TestRefundOfLostRequestWithRedis(t *testing.T) {
 	r.store(t, tally{1, 1}) // of another server
 	r.local.update(someKey, func(tally) (tally, int) { return tally{1, 1}, 0 })
 	r.unsent[someKey] = tally{refunded: 1}
-	if count := r.Count(t.Context(), somebody, someDay); count != 0 {
-		t.Errorf("got count %d, want 0", count)
-	}
+	check.Equal(t, r.Count(t.Context(), somebody, someDay), 0, "count")
 	if changes := r.local.Changes(); len(changes) > 0 {
 		t.Errorf("got changes %v, want none", changes)
 	}

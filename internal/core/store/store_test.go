@@ -16,6 +16,7 @@ import (
 	"palmares/ent/savedquery"
 	"palmares/ent/usage"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/drift"
 	"palmares/internal/dev/testkit"
 )
@@ -24,12 +25,8 @@ func TestMigrationsMatchSchema(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		testkit.Open(t, cfg)
 		statements, err := drift.Statements(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if statements != "" {
-			t.Errorf("got drift from the ent schema, want none (run make migration NAME=…):\n%s", statements)
-		}
+		check.OK(t, err)
+		check.Equal(t, statements, "", "drift from the ent schema")
 	})
 }
 
@@ -63,7 +60,7 @@ func TestUpgrade(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
 		schema, err := os.ReadFile(filepath.Join("testdata", "0025_"+strings.TrimSuffix(s.Dialect(), "3")+".sql"))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		exec(t, s, string(schema))
 		exec(t, s, `INSERT INTO accounts (id, email, plan, plan_by_hand, created_at) VALUES (1, 'ana@example.com', 'pro', true, '2026-11-15')`)
 		exec(t, s, `INSERT INTO customers (id, noticed_at, created_at) VALUES ('c', '2026-11-16 00:00:00+00:00', '2026-11-15')`)
@@ -96,16 +93,12 @@ func TestUpgrade(t *testing.T) {
 		for _, u := range s.Read.Usage.Query().Where(usage.Subject(2<<32|1)).Order(usage.ByDay(), usage.ByEndpoint(), usage.ByKey()).AllX(ctx) {
 			usages += fmt.Sprintf("%s %q %q %d, ", u.Day, u.Key, u.Endpoint, u.Requests)
 		}
-		if want := `2026-11-14 "" "" 9, 2026-11-15 "" "" 2, 2026-11-15 "" "/mcp" 3, 2026-11-15 "k" "/mcp" 1, 2026-11-16 "k" "/mcp" 3, `; usages != want {
-			t.Errorf("got usage %s, want %s", usages, want)
-		}
+		check.Equal(t, usages, `2026-11-14 "" "" 9, 2026-11-15 "" "" 2, 2026-11-15 "" "/mcp" 3, 2026-11-15 "k" "/mcp" 1, 2026-11-16 "k" "/mcp" 3, `, "usage")
 		texts := ""
 		for _, q := range s.Read.SavedQuery.Query().Order(savedquery.ByID()).AllX(ctx) {
 			texts += fmt.Sprintf("%q %q %q ", q.Title, q.Chart, q.Description)
 		}
-		if want := `"Best" "{\"kind\":\"bar\"}" "One\n\ntwo" "" "{}" "" "" "" "Only\n{a}" "é" "{}" "x" `; texts != want {
-			t.Errorf("got saved queries %s, want %s", texts, want)
-		}
+		check.Equal(t, texts, `"Best" "{\"kind\":\"bar\"}" "One\n\ntwo" "" "{}" "" "" "" "Only\n{a}" "é" "{}" "x" `, "saved queries")
 		if done, err := s.Migrate(ctx); err != nil || len(done) != 0 {
 			t.Errorf("second run: got migrations %v and %v, want none", done, err)
 		}
@@ -154,9 +147,7 @@ func TestMigrateAppliesOnce(t *testing.T) {
 		if done, err := s.Migrate(t.Context()); err != nil || len(done) != 0 {
 			t.Errorf("second run: got migrations %v and %v, want none", done, err)
 		}
-		if err := s.CheckMigrated(t.Context()); err != nil {
-			t.Errorf("check after migrating: got %v, want no error", err)
-		}
+		check.Equal(t, s.CheckMigrated(t.Context()), nil, "check after migrating")
 	})
 }
 
@@ -184,18 +175,15 @@ func TestConcurrentMigrations(t *testing.T) {
 		}
 		all.Wait()
 		steps, err := open(t, cfg).Migrations(t.Context())
-		if err != nil || applied != len(steps) {
-			t.Errorf("got %d applied migrations and %v, want %d", applied, err, len(steps))
-		}
+		check.OK(t, err)
+		check.Equal(t, applied, len(steps))
 	})
 }
 
 func TestNewerDatabaseIsRejected(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		steps, err := s.Migrations(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		newest := steps[len(steps)-1].Version
 		if _, err := s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3); err != nil {
 			t.Fatal(err)
@@ -208,9 +196,7 @@ func TestNewerDatabaseIsRejected(t *testing.T) {
 			t.Errorf("check: got %v, want %s", err, want)
 		}
 		// A running server keeps serving until it is upgraded.
-		if err := s.Ready(t.Context()); err != nil {
-			t.Errorf("ready: got %v, want no error", err)
-		}
+		check.Equal(t, s.Ready(t.Context()), nil, "ready")
 	})
 }
 
@@ -236,13 +222,9 @@ func TestSQLiteSettings(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	s := testkit.Open(t, cfg)
 	for pragma, want := range map[string]string{"journal_mode": "wal", "foreign_keys": "1", "synchronous": "2", "busy_timeout": "10000"} {
-		if got := pragmaOf(t, s.Write, pragma); got != want {
-			t.Errorf("%s: got %s, want %s", pragma, got, want)
-		}
+		check.Equal(t, pragmaOf(t, s.Write, pragma), want, pragma)
 	}
-	if got := pragmaOf(t, s.Read, "query_only"); got != "1" {
-		t.Errorf("query_only of readers: got %s, want 1", got)
-	}
+	check.Equal(t, pragmaOf(t, s.Read, "query_only"), "1", "query_only of readers")
 	if _, err := s.Read.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").Save(t.Context()); err == nil {
 		t.Error("write by a reader: got no error, want one")
 	}
@@ -254,15 +236,11 @@ func TestSQLiteSettings(t *testing.T) {
 func pragmaOf(t *testing.T, client *ent.Client, name string) string {
 	t.Helper()
 	rows, err := client.QueryContext(t.Context(), "PRAGMA "+name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer rows.Close()
 	var value string
 	for rows.Next() {
-		if err := rows.Scan(&value); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, rows.Scan(&value))
 	}
 	return value
 }
@@ -273,26 +251,20 @@ func TestReadersSeeCommittedChanges(t *testing.T) {
 		count := func() int { return s.Read.Category.Query().CountX(t.Context()) }
 		err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 			tx.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").SaveX(t.Context())
-			if n := count(); n != 0 {
-				t.Errorf("got %d categories of an uncommitted change, want 0", n)
-			}
+			check.Equal(t, count(), 0, "categories of an uncommitted change")
 			return nil
 		})
-		if err != nil || count() != 1 {
-			t.Errorf("after the commit: got %d categories and %v, want 1", count(), err)
-		}
+		check.OK(t, err, "after the commit")
+		check.Equal(t, count(), 1, "after the commit")
 
 		err = s.Snapshot(t.Context(), func(db *ent.Client, _ *ent.Release) error {
 			before := db.Category.Query().CountX(t.Context())
 			s.Write.Category.Create().SetID("y").SetLabel("Y").SetFingerprint("").SaveX(t.Context())
-			if after := db.Category.Query().CountX(t.Context()); after != before {
-				t.Errorf("got %d categories later in a snapshot, want %d", after, before)
-			}
+			check.Equal(t, db.Category.Query().CountX(t.Context()), before, "categories later in a snapshot")
 			return nil
 		})
-		if err != nil || count() != 2 {
-			t.Errorf("after the snapshot: got %d categories and %v, want 2", count(), err)
-		}
+		check.OK(t, err, "after the snapshot")
+		check.Equal(t, count(), 2, "after the snapshot")
 	})
 }
 
@@ -316,15 +288,11 @@ func TestExclusiveTransactions(t *testing.T) {
 					mu.Unlock()
 					return nil
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				check.Equal(t, err, nil)
 			})
 		}
 		all.Wait()
-		if worst != 1 {
-			t.Errorf("got %d concurrent transactions, want 1", worst)
-		}
+		check.Equal(t, worst, 1, "concurrent transactions")
 	})
 }
 
@@ -346,9 +314,7 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 					SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())
 				return importer.NotifyRelease(t.Context(), tx, number)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			wantSeen(t, seen, number)
 		}
 	})
@@ -356,13 +322,9 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 
 func TestErrorMessages(t *testing.T) {
 	notADatabase := testkit.SQLite(t)
-	if err := os.WriteFile(filepath.Join(notADatabase.DataDir, "palmares.db"), []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(notADatabase.DataDir, "palmares.db"), []byte(strings.Repeat("not a database ", 100)), 0o600))
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, nil, 0o600))
 	missing := testkit.Postgres(t)
 	missing.DatabaseURL = strings.Replace(missing.DatabaseURL, "/palmares_scratch", "/no_such_database", 1)
 
@@ -387,9 +349,7 @@ func TestErrorMessages(t *testing.T) {
 func open(t *testing.T, cfg store.Config) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

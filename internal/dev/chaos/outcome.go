@@ -15,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"palmares/auth"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -97,16 +98,16 @@ func (s *system) counts() (c counts) {
 		return c
 	}
 	client, err := redis.DialURL(s.redis.URL)
-	testkit.Check(s.t, err)
+	check.OK(s.t, err)
 	defer client.Close()
 	db := testkit.Open(s.t, s.cfg)
 	account, err := auth.NewAccounts(db).Find(s.t.Context(), load.Owner)
-	testkit.Check(s.t, err)
+	check.OK(s.t, err)
 	keys, err := redis.Strings(client.Do("KEYS", fmt.Sprintf("palmares:tally:*:%x", uint64(auth.Subject(account)))))
-	testkit.Check(s.t, err)
+	check.OK(s.t, err)
 	for _, key := range keys { // one for each day
 		tally, err := redis.IntMap(client.Do("HGETALL", key))
-		testkit.Check(s.t, err)
+		check.OK(s.t, err)
 		c.redis += tally["granted"] - tally["refunded"]
 	}
 	return c

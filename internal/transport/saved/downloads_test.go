@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"palmares/auth"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -19,7 +19,7 @@ func TestDownloadTokens(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
 		accounts, owner := auth.NewAccounts(s.Store), s.owner(t, ana)
 		token, err := accounts.CreateDownloadToken(t.Context(), owner, "sheet")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		left := func(r got) int {
 			n, _ := strconv.Atoi(r.Header.Get("X-Ratelimit-Remaining"))
 			return n
@@ -43,9 +43,7 @@ func TestDownloadTokens(t *testing.T) {
 		r := s.get(t, "/api/v1/tools?format=csv&token="+token)
 		s.get(t, "/api/v1/tools?format=csv&token="+token, "If-None-Match", r.Header.Get("Etag")).want(t, 304, "")
 		// A key takes precedence.
-		if r := s.get(t, "/api/v1/tools?format=csv&token="+token, s.as(bea)...).want(t, 200, "slug"); left(r) != 999 {
-			t.Errorf("with another key: got %d left, want 999", left(r))
-		}
+		check.Equal(t, left(s.get(t, "/api/v1/tools?format=csv&token="+token, s.as(bea)...).want(t, 200, "slug")), 999, "with another key: left")
 
 		const elsewhere = "gives access only to files, and to downloads"
 		secret, _ := s.save(t, ana, "secret", best, private)
@@ -79,8 +77,8 @@ func TestDownloadTokens(t *testing.T) {
 		}
 
 		list, err := accounts.DownloadTokens(t.Context(), owner)
-		testkit.Check(t, err)
-		testkit.Check(t, accounts.RevokeDownloadToken(t.Context(), owner, list[0].ID))
+		check.OK(t, err)
+		check.OK(t, accounts.RevokeDownloadToken(t.Context(), owner, list[0].ID))
 		wait.Until(t, "the token is revoked", func() bool {
 			return s.get(t, "/api/v1/tools?format=csv&token="+token).StatusCode == http.StatusUnauthorized
 		})

@@ -9,6 +9,7 @@ import (
 
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -30,12 +31,9 @@ func FuzzQuery(f *testing.F) {
 			}
 			return
 		}
-		if (q.table == nil) != (q.independent[0] != "") || q.table == nil != (q.checkTable() != nil) {
-			t.Errorf("%q: got table %v and lists %q, want one of them", text, q.table, q.independent)
-		}
-		if described := q.describe(); len(described.Parameters) != len(q.parameters)+len(common)-1 {
-			t.Errorf("%q: got %d parameters, want all", text, len(described.Parameters))
-		}
+		check.Equal(t, (q.table == nil), (q.independent[0] != ""), "%q: %v %q", text, q.table, q.independent)
+		check.Equal(t, q.table == nil, (q.checkTable() != nil), "%q: %v %q", text, q.table, q.independent)
+		check.Equal(t, len(q.describe().Parameters), len(q.parameters)+len(common)-1, "%q: parameters", text)
 		samples := q.samples()
 		if _, _, err := q.read(params.Canonical(q.parameters, samples)); err != nil {
 			t.Errorf("%q: got %v for the samples %v, want no error", text, err, samples)
@@ -51,7 +49,7 @@ func FuzzQueryParameters(f *testing.F) {
 	queries, _ := newQueries(f, testkit.Open(f, testkit.SQLite(f)))
 	q, err := newQuery(queries.Executor, `query ($n: Int = 5, $x: Float, $s: ToolSort, $q: String, $all: Boolean = true, $from: Date, $c: [String!]) {
 		tools(limit: $n, sort: $s, filter: {scoreMin: $x, search: $q, categories: $c, updatedSince: $from}) {items {slug name @include(if: $all)}}}`)
-	testkit.Check(f, err)
+	check.OK(f, err)
 	for _, query := range []string{"n=3&x=7.5", "c=a&c=b&c=a", "s=name_asc&all=false&from=2026-11-10", "format=csv&dialect=excel&as_of=8", "n=x", "c=", "q=%00", "token=qt_x", "n=1&n=2", "N=1"} {
 		f.Add(query)
 	}

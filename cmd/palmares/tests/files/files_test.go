@@ -14,6 +14,7 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -28,23 +29,22 @@ type got struct {
 func get(t testing.TB, s *blackbox.Server, method, path string, headers ...string) got {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Address+path, nil)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := http.DefaultTransport.RoundTrip(r)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return got{response, string(body)}
 }
 
 func (g got) want(t testing.TB, status int, part string) got {
 	t.Helper()
-	if g.StatusCode != status || !strings.Contains(g.body, part) {
-		t.Errorf("%s %s: got %d %.200s, want %d with %q", g.Request.Method, g.Request.URL, g.StatusCode, g.body, status, part)
-	}
+	check.Equal(t, g.StatusCode, status, "%s %s", g.Request.Method, g.Request.URL)
+	check.Contains(t, g.body, part, "%s %s", g.Request.Method, g.Request.URL)
 	return g
 }
 
@@ -67,7 +67,7 @@ func TestFiles(t *testing.T) {
 
 		var list listing
 		wait.Until(t, "a list of files", func() bool { return get(t, s, "GET", "/files/").StatusCode == 200 })
-		testkit.Check(t, json.Unmarshal([]byte(get(t, s, "GET", "/files/index.json").body), &list))
+		check.OK(t, json.Unmarshal([]byte(get(t, s, "GET", "/files/index.json").body), &list))
 		if list.Release != 8 || len(list.Files) != 9 || len(list.Releases) != 8 || list.Files[0].Name != "catalog.sqlite" {
 			t.Fatalf("got %+v, want 9 files of release 8", list)
 		}
@@ -116,9 +116,9 @@ func TestFiles(t *testing.T) {
 		// A key, HTTP Basic or a download token; before the redirect, too.
 		accounts := auth.NewAccounts(testkit.Open(t, cfg))
 		owner, err := accounts.Find(t.Context(), email)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		token, err := accounts.CreateDownloadToken(t.Context(), owner, "sheet")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for _, path := range []string{tools, "/files/latest/tools.parquet", tools + "?token=dt_AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
 			get(t, s, "GET", path).want(t, 401, "error")
 			get(t, s, "GET", path, "Authorization", "Bearer pal_wrong").want(t, 401, "error")
@@ -138,8 +138,8 @@ func TestFiles(t *testing.T) {
 		}
 
 		created, err := accounts.DownloadTokens(t.Context(), owner)
-		testkit.Check(t, err)
-		testkit.Check(t, accounts.RevokeDownloadToken(t.Context(), owner, created[0].ID))
+		check.OK(t, err)
+		check.OK(t, accounts.RevokeDownloadToken(t.Context(), owner, created[0].ID))
 		wait.Until(t, "the token is refused", func() bool { return get(t, s, "GET", tools+"?token="+token).StatusCode == 401 })
 		get(t, s, "GET", "/files/latest/tools.parquet?token="+token).want(t, 401, "revoked")
 

@@ -12,6 +12,7 @@ import (
 	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
@@ -156,9 +157,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	for back := range 30 {
 		day := quota.DayOf(time.Now().AddDate(0, 0, -back)).String()
 		requests := []int{1000, 12, 640, 0, 411, 3}[back%6]
-		if err := db.Write.Usage.Create().SetSubject(int64(subject)).SetDay(day).SetKey("").SetEndpoint("").SetRequests(requests).Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, db.Write.Usage.Create().SetSubject(int64(subject)).SetDay(day).SetKey("").SetEndpoint("").SetRequests(requests).Exec(t.Context()))
 	}
 	key, _, err := auth.NewAccounts(db).CreateKey(t.Context(), account, "a machine")
 	v.must(err)
@@ -189,13 +188,9 @@ func TestPortalIsAccessible(t *testing.T) {
 		if !customer.since.IsZero() {
 			row.SetPastDueSince(customer.since)
 		}
-		if err := row.Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, row.Exec(t.Context()))
 		if customer.status != "unpaid" {
-			if err := db.Write.Account.UpdateOneID(id).SetPlan("pro").Exec(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, db.Write.Account.UpdateOneID(id).SetPlan("pro").Exec(t.Context()))
 		}
 		v.inEachView(p, "plan-"+customer.name, "/account/plan")
 		v.inEachView(p, "keys-"+customer.name, "/account")
@@ -293,8 +288,6 @@ func lookName(look browser.Look) string {
 func accountID(t testing.TB, db *store.Store, email string) int {
 	t.Helper()
 	account, err := auth.NewAccounts(db).Find(t.Context(), email)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return account.ID
 }
