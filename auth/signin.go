@@ -5,7 +5,9 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/big"
 	"net/mail"
@@ -272,7 +274,12 @@ func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation, userAgen
 		if err := use(ctx, tx, found, now); err != nil {
 			return err
 		}
-		acc, err := create.SetLanguage(account.Language(l)).OnConflict(entsql.ConflictColumns(account.FieldEmail), entsql.ResolveWithIgnore()).Save(ctx)
+		// Of concurrent calls, one creates the account.
+		err = create.SetLanguage(account.Language(l)).OnConflict(entsql.DoNothing()).Exec(ctx)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		acc, err := tx.Account.Query().Where(account.Email(found.Email)).Only(ctx)
 		if err != nil {
 			return err
 		}

@@ -376,3 +376,24 @@ func TestChangeEmailEndsOtherSessions(t *testing.T) {
 		wantError(t, "second change", a.ChangeEmail(t.Context(), a.find(second.Link), a.accountOf(laptop), laptop), ErrSameAddress)
 	})
 }
+
+// Several browsers that sign up with one address at the same time get one account.
+func TestConcurrentSignUps(t *testing.T) {
+	eachFixture(t, func(t *testing.T, a *fixture) {
+		for round := range testkit.Rounds(20, 300) {
+			email := fmt.Sprintf("a%d@example.com", round)
+			var found []*ent.Confirmation
+			for i := range 4 {
+				c, err := a.StartSignIn(t.Context(), email, Sender{fmt.Sprint(round, i), fmt.Sprint(round, i)})
+				check.OK(t, err)
+				found = append(found, a.find(c.Link))
+			}
+			concurrently(len(found), func(i int) {
+				if _, err := a.SignIn(t.Context(), found[i], "", "en"); err != nil {
+					t.Errorf("got %v, want a session", err)
+				}
+			})
+			check.Must(t, a.accounts(), round+1, "accounts")
+		}
+	})
+}

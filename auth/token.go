@@ -57,7 +57,11 @@ func (k *Keyring) tokenOwner(r *http.Request) (Caller, error) {
 	case forDownloads && !k.rules.IsDownload(r):
 		return anonymous, errTokenElsewhere
 	}
-	found, err := k.findToken(r.Context(), token)
+	var found *cachedKey
+	err := lookup.ErrNotFound
+	if tokenPattern.MatchString(token) { // others need no lookup
+		found, err = k.keys.GetFresh(r.Context(), tokenID(token))
+	}
 	switch {
 	case errors.Is(err, lookup.ErrNotFound) && forDownloads:
 		return anonymous, errTokenUnknown
@@ -84,13 +88,6 @@ func TokenOf(r *http.Request) string {
 		}
 	}
 	return ""
-}
-
-func (k *Keyring) findToken(ctx context.Context, token string) (*cachedKey, error) {
-	if !tokenPattern.MatchString(token) { // needs no lookup
-		return nil, lookup.ErrNotFound
-	}
-	return k.keys.GetFresh(ctx, tokenID(token))
 }
 
 // tokenID returns the id of a token among those of keys.

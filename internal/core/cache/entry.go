@@ -117,13 +117,13 @@ func (e *Entry) weight() int { return 2*len(e.forms[identity].body) + 2_000 + e.
 // POST requests.
 func (r Response) Write(w http.ResponseWriter, req *http.Request) error {
 	w.Header()["Cache-Status"] = r.cacheStatus()
-	reporter := reporterOf(w)
-	if r.executed && reporter != nil {
+	reporter, counts := Unwrap[ExecutionReporter](w)
+	if r.executed && counts {
 		reporter.ReportExecution()
 	}
 	// Only requests that count against a quota decide what is renewed for the next
 	// release.
-	if reporter != nil && req.Header["If-None-Match"] == nil {
+	if counts && req.Header["If-None-Match"] == nil {
 		r.uses.Add(1)
 	}
 	return r.Entry.Write(w, req)
@@ -146,21 +146,22 @@ type ExecutionReporter interface{ ReportExecution() }
 
 // ReportExecution notifies the ExecutionReporter among the writers around w, if any.
 func ReportExecution(w http.ResponseWriter) {
-	if reporter := reporterOf(w); reporter != nil {
+	if reporter, found := Unwrap[ExecutionReporter](w); found {
 		reporter.ReportExecution()
 	}
 }
 
-func reporterOf(w http.ResponseWriter) ExecutionReporter {
+// Unwrap returns the first of the writers around w that has a type.
+func Unwrap[T any](w http.ResponseWriter) (found T, ok bool) {
 	for {
-		switch wrapped := w.(type) {
-		case ExecutionReporter:
-			return wrapped
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = wrapped.Unwrap()
-		default:
-			return nil
+		if found, ok = w.(T); ok {
+			return found, true
 		}
+		wrapper, wraps := w.(interface{ Unwrap() http.ResponseWriter })
+		if !wraps {
+			return found, false
+		}
+		w = wrapper.Unwrap()
 	}
 }
 

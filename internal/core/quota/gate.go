@@ -222,7 +222,7 @@ func setDay(header http.Header, name, parameters string) {
 // counted, before it does more work than sending it. It returns an error if the quota is
 // used up. Requests that were not free are counted already.
 func CountAgain(w http.ResponseWriter) error {
-	if v := visitOf(w); v != nil && v.free {
+	if v, counts := cache.Unwrap[*visit](w); counts && v.free {
 		if decision := v.take(); !decision.Granted {
 			return v.spent(decision)
 		}
@@ -234,8 +234,8 @@ func CountAgain(w http.ResponseWriter) error {
 // CountMore counts further requests, for a response that takes as much work as several. It
 // returns an error, and counts none, if the quota does not suffice for all of them.
 func CountMore(w http.ResponseWriter, n int) error {
-	v := visitOf(w)
-	if v == nil {
+	v, counts := cache.Unwrap[*visit](w)
+	if !counts {
 		return nil
 	}
 	if limit := v.caller.Limit; limit > 0 {
@@ -251,20 +251,6 @@ func CountMore(w http.ResponseWriter, n int) error {
 		}
 	}
 	return nil
-}
-
-// visitOf returns the visit whose response a writer sends; nil if the request is not counted.
-func visitOf(w http.ResponseWriter) *visit {
-	for {
-		if v, found := w.(*visit); found {
-			return v
-		}
-		wrapper, wraps := w.(interface{ Unwrap() http.ResponseWriter })
-		if !wraps {
-			return nil
-		}
-		w = wrapper.Unwrap()
-	}
 }
 
 // ReportExecution is called by the cache for responses that required executing a query.
