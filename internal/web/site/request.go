@@ -343,6 +343,18 @@ func (rt *route) pathParams() (names []string) {
 	return names
 }
 
+// markdownPattern returns the pattern of the Markdown version, or "" if the last variable in
+// the path has its suffix.
+func (rt *route) markdownPattern() string {
+	switch {
+	case rt.pattern == HomePattern:
+		return page.MarkdownPath("/")
+	case strings.HasSuffix(rt.pattern, "}"):
+		return ""
+	}
+	return page.MarkdownPath(rt.pattern)
+}
+
 // pathOf returns the path of the page with the given variables.
 func (rt *route) pathOf(values map[string]string) string {
 	path := pathParam.ReplaceAllStringFunc(rt.pattern, func(name string) string { return values[strings.Trim(name, "{}")] })
