@@ -110,7 +110,7 @@ require (
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/go-openapi/inflect v0.19.0 // indirect
 	github.com/gomodule/redigo v1.9.3
-	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/google/go-cmp v0.7.0
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/hashicorp/hcl/v2 v2.18.1 // indirect
 	github.com/klauspost/compress v1.20.3

@@ -21,6 +21,7 @@ import (
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/edge"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 	"palmares/internal/server"
@@ -62,15 +63,13 @@ func serveInProcess(t *testing.T, cfg store.Config, args ...string) (address str
 	s, _ := parseSettings(t, args...)
 	log = &testkit.Log{}
 	p, err := server.New(t.Context(), s.server(slog.New(slog.NewTextHandler(log, nil))))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("got %v, want no error", err)
-		}
+		check.Equal(t, <-ended, nil)
 		p.Close()
 	})
 	t.Cleanup(stop)
@@ -232,7 +231,7 @@ func TestEdgeIsNeverStale(t *testing.T) {
 			}
 			catalog.day += catalog.IntN(2)
 			report, err := publish.Import(t.Context(), db, feed.NewLines(strings.NewReader(catalog.feed())), publish.Options{Force: true})
-			testkit.Check(t, err)
+			check.OK(t, err)
 			if report.Release == 0 {
 				continue // nothing changed
 			}
@@ -281,7 +280,7 @@ func TestEdgeAfterStart(t *testing.T) {
 				tools = append(tools, feedtest.Tool(slug))
 			}
 			_, err := publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-11-01", tools...))), publish.Options{PublishedAt: noon.Add(time.Duration(i) * 30 * time.Minute)})
-			testkit.Check(t, err)
+			check.OK(t, err)
 		}
 		for _, c := range []struct {
 			lastUp time.Duration // after noon; 0 if no server has been running
@@ -293,9 +292,9 @@ func TestEdgeAfterStart(t *testing.T) {
 			{2 * time.Hour, ""},
 		} {
 			_, err := db.Write.Minute.Delete().Exec(t.Context())
-			testkit.Check(t, err)
+			check.OK(t, err)
 			if c.lastUp > 0 {
-				testkit.Check(t, db.Write.Minute.Create().SetID(int(noon.Add(c.lastUp).Unix()/60)).SetChecks(1).SetFailed(0).Exec(t.Context()))
+				check.OK(t, db.Write.Minute.Create().SetID(int(noon.Add(c.lastUp).Unix()/60)).SetChecks(1).SetFailed(0).Exec(t.Context()))
 			}
 			model := &modelEdge{purges: map[string]bool{}}
 			purges := httptest.NewServer(model)

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 // wantSecurityHeaders checks the security headers of a response.
@@ -14,9 +16,7 @@ func wantSecurityHeaders(t *testing.T, what string, got response) {
 	header := got.Header()
 	policy := header.Get("Content-Security-Policy")
 	for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
-		if !strings.Contains(policy, part) {
-			t.Errorf("%s: got policy %q, want %s", what, policy, part)
-		}
+		check.Contains(t, policy, part, "%s: policy", what)
 	}
 	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || strings.Contains(policy, "data:") {
 		t.Errorf("%s: got policy %q, want a strict one", what, policy)
@@ -25,9 +25,7 @@ func wantSecurityHeaders(t *testing.T, what string, got response) {
 		"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
 		"Strict-Transport-Security": "max-age=31536000", "Access-Control-Allow-Origin": "", "Access-Control-Allow-Credentials": "",
 	} {
-		if header.Get(name) != want {
-			t.Errorf("%s: got %s %q, want %q", what, name, header.Get(name), want)
-		}
+		check.Equal(t, header.Get(name), want, "%s: %s", what, name)
 	}
 	// Pages must not contain what the policy forbids.
 	for _, forbidden := range []string{"<style", " style=", " onclick", " onload", "<script>", "javascript:"} {
@@ -68,9 +66,7 @@ func TestSecurityHeaders(t *testing.T) {
 
 func TestNoHSTSWithoutTLS(t *testing.T) {
 	t.Parallel()
-	if got := newSiteWithoutMail(t).browser().get("/login").Header().Get("Strict-Transport-Security"); got != "" {
-		t.Errorf("got Strict-Transport-Security %q, want none", got)
-	}
+	check.Equal(t, newSiteWithoutMail(t).browser().get("/login").Header().Get("Strict-Transport-Security"), "", "Strict-Transport-Security")
 }
 
 // Without a session, account routes change nothing.
@@ -106,9 +102,7 @@ func TestRoutesRequireSession(t *testing.T) {
 		s.account("ana@example.com") == nil {
 		t.Error("got a change, want none")
 	}
-	if got := stranger.get("/account/usage?x=1"); got.to() != "/login?next=%2Fen%2Faccount%2Fusage%3Fx%3D1" {
-		t.Errorf("got a redirect to %q, want the path in next", got.to())
-	}
+	check.Equal(t, stranger.get("/account/usage?x=1").to(), "/login?next=%2Fen%2Faccount%2Fusage%3Fx%3D1", "redirect to")
 }
 
 // Forms of other sites are rejected.
@@ -134,9 +128,7 @@ func TestCrossSiteForms(t *testing.T) {
 	} {
 		before := s.db.Write.APIKey.Query().CountX(t.Context())
 		got := b.send("POST", "/account/keys", strings.NewReader("name=x"), c.header...) // httptest's host is example.com
-		if created := s.db.Write.APIKey.Query().CountX(t.Context()) > before; created != c.accepted {
-			t.Errorf("%s: got status %d and a key: %v, want a key: %v", name, got.Code, created, c.accepted)
-		}
+		check.Equal(t, s.db.Write.APIKey.Query().CountX(t.Context()) > before, c.accepted, "%s: %d", name, got.Code)
 		if !c.accepted {
 			wantPage(t, got, 403, "from another site")
 			wantSecurityHeaders(t, name, got)
@@ -148,9 +140,7 @@ func TestCrossSiteForms(t *testing.T) {
 		if method != "POST" {
 			continue
 		}
-		if got := b.send(method, path, strings.NewReader("email=ana%40example.com"), "Sec-Fetch-Site", "cross-site"); got.Code != 403 {
-			t.Errorf("%s: got status %d, want 403", route.pattern, got.Code)
-		}
+		check.Equal(t, b.send(method, path, strings.NewReader("email=ana%40example.com"), "Sec-Fetch-Site", "cross-site").Code, 403, "%s: status", route.pattern)
 	}
 	if !b.isSignedIn() {
 		t.Error("got the session ended by another site, want it valid")
@@ -167,9 +157,7 @@ func TestOrigin(t *testing.T) {
 		"http://[::1]":                      "http://[::1]",
 		"https://palmar\u00e8s.example:443": "https://xn--palmars-7xa.example",
 	} {
-		if got := origin(address); got != want {
-			t.Errorf("%s: got %s, want %s", address, got, want)
-		}
+		check.Equal(t, origin(address), want, address)
 	}
 }
 
@@ -230,12 +218,8 @@ func TestCodeInAnotherBrowser(t *testing.T) {
 	wantPage(t, other.post("/login/code", "code", sent.code), 404, "Invalid link")
 	wantRedirect(t, other.get("/login/code"), "/login")
 	other.start("mallory@example.com") // now it has a code of its own
-	if got := other.post("/login/code", "code", sent.code); got.Code != 400 {
-		t.Errorf("got status %d, want 400: %s", got.Code, got.text)
-	}
-	if s.db.Write.Account.Query().CountX(t.Context()) != 0 {
-		t.Error("got a session, want none")
-	}
+	check.Equal(t, other.post("/login/code", "code", sent.code).Code, 400, "status")
+	check.Equal(t, s.db.Write.Account.Query().CountX(t.Context()), 0, "session")
 }
 
 var offsitePaths = []string{
@@ -253,23 +237,17 @@ func destination(t *testing.T, location string) *url.URL {
 	location = strings.NewReplacer(`\`, "/", "\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(location))
 	base, _ := url.Parse("https://palmares.example/en/login/confirm")
 	to, err := base.Parse(location)
-	if err != nil {
-		t.Fatalf("%q: %v", location, err)
-	}
+	check.OK(t, err, "%q", location)
 	return to
 }
 
 func TestLocalPath(t *testing.T) {
 	t.Parallel()
 	for _, path := range offsitePaths {
-		if got := localPath(path); got != home {
-			t.Errorf("%q: got %q, want %q", path, got, home)
-		}
+		check.Equal(t, localPath(path), home, "%q", path)
 	}
 	for _, path := range []string{"/account/usage", "/account/email/confirm?token=ABC", "/account/plan?x=a%2Fb", "/account?done=revoked"} {
-		if got := localPath(path); got != path {
-			t.Errorf("%q: got %q, want it unchanged", path, got)
-		}
+		check.Equal(t, localPath(path), path, "%q: want it unchanged", path)
 	}
 }
 
@@ -310,14 +288,10 @@ func TestNextPathIsPreserved(t *testing.T) {
 	b := s.browser()
 	redirected := b.get("/account/usage")
 	wantRedirect(t, redirected, "/login")
-	if page := b.get(redirected.to()); !strings.Contains(page.text, `name="next" value="/en/account/usage"`) {
-		t.Errorf("got no next path in the form, want one: %s", page.text)
-	}
+	check.Contains(t, b.get(redirected.to()).text, `name="next" value="/en/account/usage"`, "next path in the form")
 	sent := b.start("ana@example.com", "next", "/account/usage")
 	other := s.browser() // a link may be opened in another browser
-	if page := other.get(sent.path(t)); !strings.Contains(page.text, `name="next" value="/account/usage"`) {
-		t.Errorf("got no next path behind the link, want one: %s", page.text)
-	}
+	check.Contains(t, other.get(sent.path(t)).text, `name="next" value="/account/usage"`, "next path behind the link")
 	wantRedirect(t, other.post("/login/confirm", "token", sent.token(t), "next", "/account/usage"), "/account/usage")
 }
 
@@ -350,9 +324,7 @@ func TestNoSecretsInTheLog(t *testing.T) {
 		}
 	}
 	log := s.log.String()
-	if !strings.Contains(log, "page failed") {
-		t.Errorf("got no log lines, want some: %s", log)
-	}
+	check.Contains(t, log, "page failed", "log lines")
 	for what, secret := range map[string]string{"a link": sent.token(t), "another link": change.token(t), "a code": sent.code, "another code": change.code,
 		"the browser's secret": browser, "a session": session, "a key": key, "a key's secret": key[16:48]} {
 		if strings.Contains(log, secret) {

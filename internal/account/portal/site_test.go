@@ -27,6 +27,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	ourmail "palmares/internal/notify/mail"
 	"palmares/internal/notify/outbox"
@@ -68,10 +69,10 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	var err error
 	cfg.Webhooks = webhook.New(webhook.Config{Store: db, Release: executor.Newest, Log: log, ServiceName: "Palmarès", Loopback: true})
 	cfg.Queries, err = saved.New(saved.Config{Service: rest.Config{PublicURL: cfg.PublicURL}, Store: db, Executor: executor, Cache: memory, Log: log})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	cfg.IsDownload = rest.IsDownload
 	cfg.API, err = rest.NewHandler(rest.Config{PublicURL: cfg.PublicURL}, executor, memory)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for _, change := range change {
 		change(&cfg)
 	}
@@ -91,9 +92,7 @@ func newSiteWithoutMail(t *testing.T) *site {
 func (s *site) mailer(cfg ourmail.Config) *ourmail.Mailer {
 	s.t.Helper()
 	mailer, err := ourmail.New(cfg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	ctx, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { mailer.Run(ctx) })
@@ -117,23 +116,15 @@ var (
 // emailTo waits for the next email to an address and returns it.
 func (s *site) emailTo(email string) message {
 	s.t.Helper()
-	testkit.Check(s.t, s.outbox.Send(s.t.Context()))
+	check.OK(s.t, s.outbox.Send(s.t.Context()))
 	parsed, err := mail.ReadMessage(strings.NewReader(s.smtp.Wait(s.t, email)))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	_, params, err := mime.ParseMediaType(parsed.Header.Get("Content-Type"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	part, err := multipart.NewReader(parsed.Body, params["boundary"]).NextPart()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	text, err := io.ReadAll(part)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	found := message{text: string(text), link: linkInMessage.FindString(string(text))}
 	if code := codeInMessage.FindStringSubmatch(found.text); code != nil {
 		found.code = code[1]
@@ -256,9 +247,7 @@ func (b *browser) start(email string, form ...string) message {
 	b.site.t.Helper()
 	wantRedirect(b.site.t, b.post("/login", append([]string{"email", email}, form...)...), "/login/code")
 	sent, err := auth.NormalizeEmail(email)
-	if err != nil {
-		b.site.t.Fatal(err)
-	}
+	check.OK(b.site.t, err)
 	return b.site.emailTo(sent)
 }
 
@@ -331,9 +320,7 @@ func wantPage(t *testing.T, got response, status int, texts ...string) {
 		t.Errorf("got status %d, want %d: %s", got.Code, status, got.text)
 	}
 	for _, text := range texts {
-		if !strings.Contains(got.text, text) {
-			t.Errorf("got a page without %q, want it: %s", text, got.text)
-		}
+		check.Contains(t, got.text, text, "page without")
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/feeds"
 	"palmares/internal/web/page"
@@ -192,9 +193,7 @@ func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 		}
 	}
 	var f parsed
-	if err := xml.Unmarshal(body, &f); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, xml.Unmarshal(body, &f))
 	self := slices.IndexFunc(f.Links, func(l xmlLink) bool { return l.Rel == "self" })
 	if f.ID == "" || f.Title == "" || f.Author.Name == "" || self < 0 || !strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/") || !strings.HasSuffix(f.Links[self].Href, ".atom") {
 		t.Errorf("got %+v, want all required elements", f)
@@ -242,9 +241,7 @@ func links(f parsed) (all []string) {
 
 func expect[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
-	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
-		t.Errorf("%s:\ngot  %s\nwant %s", what, g, w)
-	}
+	check.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), what)
 }
 
 func TestFeeds(t *testing.T) {
@@ -294,9 +291,8 @@ func TestFeeds(t *testing.T) {
 		expect(t, "updated", changes.Updated, changes.Entries[0].Updated)
 		expect(t, "Cache-Control", got.Header().Get("Cache-Control"), "s-maxage=3600, stale-while-revalidate=86400")
 		modified, err := http.ParseTime(got.Header().Get("Last-Modified"))
-		if err != nil || modified.Format(time.RFC3339) != strings.Replace(changes.Updated, "+00:00", "Z", 1) {
-			t.Errorf("Last-Modified: got %v and error %v, want %s", modified, err, changes.Updated)
-		}
+		check.OK(t, err, "Last-Modified: %v", modified)
+		check.Equal(t, modified.Format(time.RFC3339), strings.Replace(changes.Updated, "+00:00", "Z", 1), "Last-Modified: %v", modified)
 	})
 }
 
@@ -494,9 +490,7 @@ func TestFeedsOfLongTexts(t *testing.T) {
 func TestPagesLinkToTheFeeds(t *testing.T) {
 	pages := page.NewTemplates(fstest.MapFS{"pages/any.html": {Data: []byte(`{{define "main"}}{{end}}`)}}, "pages", nil)
 	html, err := pages.Render("any", page.Content{Service: "palmarès"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	h := newHandler(testkit.Open(t, testkit.SQLite(t)))
 	var linked []string
 	for _, link := range regexp.MustCompile(`<link rel="alternate" type="application/atom\+xml" title="[^"]+" href="/feeds/([^"]+)">`).FindAllSubmatch(html, -1) {

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 	"palmares/internal/web/page"
 	"palmares/rest"
 )
@@ -104,9 +105,7 @@ func scriptData(t *testing.T, page string) (e explorer) {
 	if found == nil {
 		t.Fatalf("got no data for the script, want some:\n%s", page)
 	}
-	if err := json.Unmarshal([]byte(found[1]), &e); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(found[1]), &e))
 	return e
 }
 
@@ -125,9 +124,8 @@ func TestExplorerOpensQueryFromURL(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := get(t, handler, "/explorer?"+c.query)
 			page := got.Body.String()
-			if got.Code != 200 || got.Header().Get("Cache-Control") != "private, no-cache" {
-				t.Errorf("got %d, Cache-Control %q, want 200 and private", got.Code, got.Header().Get("Cache-Control"))
-			}
+			check.Equal(t, got.Code, 200)
+			check.Equal(t, got.Header().Get("Cache-Control"), "private, no-cache")
 			if e := scriptData(t, page); e.Query != c.wantQuery || e.Variables != c.wantVariables || e.Key != "" {
 				t.Errorf("got query %q, variables %q, key %q, want %q, %q and none", e.Query, e.Variables, e.Key, c.wantQuery, c.wantVariables)
 			}
@@ -144,12 +142,9 @@ func TestExplorerOpensQueryFromURL(t *testing.T) {
 func TestExplorerHasUserKey(t *testing.T) {
 	got := get(t, newHandler(withAssets, "pal_</script>"), "/explorer")
 	e := scriptData(t, got.Body.String())
-	if e.Key != "pal_</script>" {
-		t.Errorf("got key %s, want that of the account", e.Key)
-	}
-	if got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("ETag") != "" {
-		t.Errorf("got %v, want no-store and no ETag", got.Header())
-	}
+	check.Equal(t, e.Key, "pal_</script>", "key")
+	check.Equal(t, got.Header().Get("Cache-Control"), "no-store", got.Header())
+	check.Equal(t, got.Header().Get("ETag"), "", got.Header())
 	// The size of a compressed page would leak the key (BREACH).
 	if compressed := get(t, newHandler(withAssets, "pal_secret"), "/explorer", "Accept-Encoding", "br, gzip"); compressed.Header().Get("Content-Encoding") != "" {
 		t.Errorf("got %v, want no compression", compressed.Header())
@@ -193,9 +188,7 @@ func TestPolicy(t *testing.T) {
 		got := get(t, handler, path)
 		policy := got.Header().Get("Content-Security-Policy")
 		for _, part := range []string{"default-src 'none'", "script-src 'self';", "connect-src 'self';", "worker-src 'self';", "font-src 'self';", "frame-ancestors 'none'"} {
-			if !strings.Contains(policy, part) {
-				t.Errorf("%s: got policy %s, want %s", path, policy, part)
-			}
+			check.Contains(t, policy, part, "%s: policy", path)
 		}
 		if strings.Contains(policy, "unsafe-eval") || strings.Contains(policy, "http") || got.Header().Get("Strict-Transport-Security") == "" {
 			t.Errorf("%s: got %v, want a strict policy and HSTS", path, got.Header())
@@ -216,9 +209,7 @@ func TestSecurityHeaders(t *testing.T) {
 			for _, method := range []string{"GET", "POST"} {
 				header := send(t, newHandler(files, ""), method, path).Header()
 				for _, name := range []string{"Strict-Transport-Security", "Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy"} {
-					if len(header[name]) != 1 {
-						t.Errorf("%s %s: got %s %q, want one value", method, path, name, header[name])
-					}
+					check.Equal(t, len(header[name]), 1, "%s %s: %s", method, path, name)
 				}
 			}
 		}
@@ -258,9 +249,7 @@ func TestCompressionAndETags(t *testing.T) {
 		}
 	}
 	tag := get(t, newHandler(withAssets, ""), "/explorer").Header().Get("ETag")
-	if got := get(t, newHandler(withAssets, "pal_secret"), "/explorer", "If-None-Match", tag); got.Code != 200 {
-		t.Errorf("signed in: got %d, want 200", got.Code)
-	}
+	check.Equal(t, get(t, newHandler(withAssets, "pal_secret"), "/explorer", "If-None-Match", tag).Code, 200, "signed in")
 }
 
 func TestAssetsAreImmutable(t *testing.T) {
@@ -301,9 +290,7 @@ func TestWithoutAssets(t *testing.T) {
 		docs:     {"make assets", "/api/v1/tools/{slug}", "One tool", `href="/api/v1/tools/bosco"`, "/api/v1/openapi.json", "/guides", "/explorer"},
 	} {
 		for _, want := range wants {
-			if !strings.Contains(page, want) {
-				t.Errorf("got\n%s\nwant %s", page, want)
-			}
+			check.Contains(t, page, want)
 		}
 		if strings.Contains(page, "/workbench/") || strings.Contains(page, "pal_secret") {
 			t.Errorf("got a built file or a key, want neither:\n%s", page)
@@ -337,9 +324,7 @@ func TestExamplesHaveTitles(t *testing.T) {
 // The lock file must not depend on a registry, and versions must be pinned.
 func TestPackageLock(t *testing.T) {
 	text, err := os.ReadFile("web/package-lock.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if strings.Contains(string(text), `"resolved"`) {
 		t.Error("got URLs of a registry, want none: use npm install --omit-lockfile-registry-resolved")
 	}
@@ -348,9 +333,7 @@ func TestPackageLock(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &project)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, version := range project.Dependencies {
 		if !regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(version) {
 			t.Errorf("%s: got version %s, want an exact one", name, version)

@@ -15,6 +15,7 @@ import (
 	"testing/fstest"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/repo"
 	"palmares/internal/web/page"
@@ -25,20 +26,15 @@ func TestReferenceLinksToMarkdown(t *testing.T) {
 	for name, files := range map[string]fstest.MapFS{"without assets": withoutAssets, "with assets": withAssets} {
 		docs := get(t, newHandler(files, ""), "/docs").Body.String()
 		for _, want := range []string{`<link rel="alternate" type="text/markdown" href="/docs.md">`, `<a href="/docs.md">`} {
-			if !strings.Contains(docs, want) {
-				t.Errorf("%s: got\n%s\nwant %s", name, docs, want)
-			}
+			check.Contains(t, docs, want, name)
 		}
 	}
 	for _, c := range []struct{ path, accept string }{{"/explorer.md", ""}, {"/explorer", "text/markdown"}} {
 		got := get(t, newHandler(withAssets, ""), c.path, "Accept", c.accept)
-		if got.Header().Get("Content-Type") != page.MarkdownType || strings.Count(got.Body.String(), "```graphql") != len(Examples) {
-			t.Errorf("%s: got %s, %s, want the examples as Markdown", c.path, got.Header().Get("Content-Type"), got.Body)
-		}
+		check.Equal(t, got.Header().Get("Content-Type"), page.MarkdownType, "%s: %s", c.path, got.Body)
+		check.Equal(t, strings.Count(got.Body.String(), "```graphql"), len(Examples), "%s: %s", c.path, got.Body)
 	}
-	if page := get(t, newHandler(withAssets, ""), "/explorer").Body.String(); !strings.Contains(page, `type="text/markdown" href="/en/explorer.md"`) {
-		t.Error("got no link to Markdown in the explorer, want one")
-	}
+	check.Contains(t, get(t, newHandler(withAssets, ""), "/explorer").Body.String(), `type="text/markdown" href="/en/explorer.md"`, "link to Markdown in the explorer")
 }
 
 // The reference has everything without JavaScript. GraphiQL and Scalar are not
@@ -51,29 +47,22 @@ func TestReference(t *testing.T) {
 		`Response: <a href="#model/ToolItem"><code>ToolItem</code></a>`, `<h3 id="model/ToolItem">`, "number or null", "<dt><code>404</code></dt>", "Source : palmares (https://palmares.example)",
 		`href="/api/v1/tools/bosco"`, `href="/en/explorer?path=%2fapi%2fv1%2ftools%2fbosco"`, `"app":{"script":"/assets/workbench/scalar-EEEEEEEE.js","style":"/assets/workbench/scalar-EEEEEEEE.css"}`,
 	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("got\n%s\nwant %s", body, want)
-		}
+		check.Contains(t, body, want)
 	}
 	for _, path := range []string{ReferencePath, ExplorerPath} {
 		body := get(t, newHandler(withAssets, ""), path).Body.String()
-		if tag := regexp.MustCompile(`<(script|link)[^>]*(graphiql|scalar)-[^>]*>`).FindString(body); tag != "" {
-			t.Errorf("%s: got %s, want it to be loaded on demand", path, tag)
-		}
+		check.Equal(t, regexp.MustCompile(`<(script|link)[^>]*(graphiql|scalar)-[^>]*>`).FindString(body), "", "%s: want it to be loaded on demand", path)
 	}
 }
 
 func TestReferenceAsMarkdown(t *testing.T) {
 	for _, c := range []struct{ path, accept string }{{MarkdownPath, ""}, {ReferencePath, "text/markdown"}} {
 		got := get(t, newHandler(withAssets, ""), c.path, "Accept", c.accept)
-		if got.Code != 200 || got.Header().Get("Content-Type") != "text/markdown; charset=utf-8" {
-			t.Errorf("%s: got %d, %s, want Markdown", c.path, got.Code, got.Header().Get("Content-Type"))
-		}
+		check.Equal(t, got.Code, 200, "%s: want Markdown", c.path)
+		check.Equal(t, got.Header().Get("Content-Type"), "text/markdown; charset=utf-8", "%s: want Markdown", c.path)
 		for _, text := range []string{"# palmares API reference", "## GET /api/v1/tools/{slug}", "- `slug` (text, required):", "Response: `ToolItem`", "### ToolItem", "- `score` (number or null): From 0 to 10.", "- 404: Nothing has this slug.",
 			"```graphql\n# Search for tools", "\"answer\": 42", "type Query {", "a cost of 20000", "Source : palmares (https://palmares.example)", "Example: https://palmares.example/api/v1/tools/bosco\n"} {
-			if !strings.Contains(got.Body.String(), text) {
-				t.Errorf("%s: got %s, want %q", c.path, got.Body, text)
-			}
+			check.Contains(t, got.Body.String(), text, c.path)
 		}
 	}
 }
@@ -82,22 +71,17 @@ func TestLLMs(t *testing.T) {
 	handler := newHandler(withAssets, "")
 	got := get(t, handler, LLMsPath)
 	text := got.Body.String()
-	if got.Code != 200 || got.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
-		t.Errorf("got %d %v, want plain text", got.Code, got.Header())
-	}
+	check.Equal(t, got.Code, 200, got.Header())
+	check.Equal(t, got.Header().Get("Content-Type"), "text/plain; charset=utf-8", got.Header())
 	if !regexp.MustCompile(`\A# palmares\n\n> [^\n]+\n\n(- [^\n]+\n)+\n## Guides\n\n- \[`).MatchString(text) {
 		t.Errorf("got %s, want the form of llmstxt.org", text)
 	}
 	for _, want := range []string{"Source : palmares (", "search=", "`agents`, `code`.", "https://palmares.example/mcp ", "\n## REST\n\n- [/api/v1/tools](https://palmares.example/api/v1/tools): Tools.\n", "guides/caching.md): Cache.", "\n## Optional\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("got %s, want %q", text, want)
-		}
+		check.Contains(t, text, want)
 	}
 	full := get(t, handler, LLMsFullPath).Body.String()
 	for _, want := range []string{"# palmares\n", "# Caching\n", "# palmares API reference\n", "type Query {"} {
-		if !strings.Contains(full, want) {
-			t.Errorf("got %s, want %q", full, want)
-		}
+		check.Contains(t, full, want)
 	}
 }
 
@@ -118,9 +102,7 @@ func TestSamples(t *testing.T) {
 					t.Errorf("%s: got %d %s, want %s", path, got.Code, got.Body, want)
 				}
 			}
-			if lookups != wantLookups {
-				t.Errorf("%s: got %d lookups, want %d", path, lookups, wantLookups)
-			}
+			check.Equal(t, lookups, wantLookups, "%s: lookups", path)
 		}
 		expect("/api/v1/tools/of-1", 1)
 		release = 2
@@ -144,9 +126,7 @@ func TestScalarConfigurationWithNode(t *testing.T) {
 		console.log(JSON.stringify(configuration({ url: "/document", server: "https://here.example", dark: true })));`)
 	cmd.Dir = "web"
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var got map[string]any
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("got %v for %s, want valid JSON", err, out)
@@ -170,9 +150,7 @@ func TestScalarConfigurationWithNode(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"proxyUrl", "plugins", "customCss"} {
-		if got[name] != nil {
-			t.Errorf("%s: got %v, want none", name, got[name])
-		}
+		check.Equal(t, got[name], nil, name)
 	}
 }
 
@@ -187,9 +165,7 @@ func TestDeprecatedPaths(t *testing.T) {
 		Explain:    func(string) (string, map[string]any, error) { return "query old { a }", nil, nil },
 	}, withoutAssets)
 	for _, path := range []string{ReferencePath, MarkdownPath} {
-		if body := get(t, pages, path).Body.String(); !strings.Contains(body, sentence) {
-			t.Errorf("%s: got %s, want %s", path, body, sentence)
-		}
+		check.Contains(t, get(t, pages, path).Body.String(), sentence, path)
 	}
 	if _, _, note := pages.queryToOpen(httptest.NewRequest(http.MethodGet, ExplorerPath+"?path=/api/v1/old", nil)); !strings.Contains(note, sentence) {
 		t.Errorf("explorer: got note %q, want %s", note, sentence)

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/web/info"
 	"palmares/internal/web/page"
 )
@@ -28,9 +29,7 @@ func config(folder string) info.Config {
 func serve(t *testing.T, cfg info.Config) http.Handler {
 	t.Helper()
 	pages, err := info.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return page.Localize(pages)
 }
 
@@ -40,9 +39,7 @@ func get(t *testing.T, handler http.Handler, target, accept string) (body string
 	r.Header.Set("Accept", accept)
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
-	if w.Code != 200 {
-		t.Errorf("%s: got %d, want 200", target, w.Code)
-	}
+	check.Equal(t, w.Code, 200, target)
 	return w.Body.String(), w.Header()
 }
 
@@ -95,9 +92,7 @@ func TestFigures(t *testing.T) {
 		body, _ := get(t, handler, target, "text/html")
 		body = strings.ReplaceAll(body, "\u202f", "\u00a0")
 		for _, text := range want {
-			if !strings.Contains(body, text) {
-				t.Errorf("%s: got no %q, want it", target, text)
-			}
+			check.Contains(t, body, text, "%s: no", target)
 		}
 	}
 	cfg := config("")
@@ -122,18 +117,14 @@ func TestAbout(t *testing.T) {
 	} {
 		body, _ := get(t, handler, target, "text/html")
 		for _, text := range want {
-			if !strings.Contains(body, text) {
-				t.Errorf("%s: got no %q, want it", target, text)
-			}
+			check.Contains(t, body, text, "%s: no", target)
 		}
 		for _, absent := range []string{"Share capital", "Capital social", "VAT number", "Numéro de TVA", "demo", "démonstration"} {
 			if strings.Contains(body, absent) {
 				t.Errorf("%s: got %q, want it left out", target, absent)
 			}
 		}
-		if !strings.Contains(body, `<li><a href="`+target+`">`) {
-			t.Errorf("%s: got no link to it in the footer, want one", target)
-		}
+		check.Contains(t, body, `<li><a href="`+target+`">`, "%s: link to it in the footer", target)
 	}
 	cfg = config("")
 	cfg.Contact = ""
@@ -170,9 +161,7 @@ func TestReadFacts(t *testing.T) {
 	} {
 		folder := t.TempDir()
 		file := filepath.Join(folder, "facts.yml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		got, err := info.ReadFacts(folder)
 		switch {
 		case want.err != "" && (err == nil || !strings.HasPrefix(err.Error(), file+": ") || !strings.Contains(err.Error(), want.err)):
@@ -192,9 +181,8 @@ func TestSecurityProblem(t *testing.T) {
 	now := time.Date(2027, 6, 1, 12, 0, 0, 0, time.UTC)
 	for expires, want := range map[string]string{"": "is missing", "2027-06-01": "expired on 2027-06-01", "2027-06-30": "expires on 2027-06-30", "2027-07-02": ""} {
 		got := info.Facts{SecurityContact: "ana@example.com", SecurityExpires: expires}.SecurityProblem(now)
-		if !strings.Contains(got, want) || (got == "") != (want == "") {
-			t.Errorf("%q: got %q, want %q", expires, got, want)
-		}
+		check.Contains(t, got, want, "%q", expires)
+		check.Equal(t, (got == ""), (want == ""), "%q", expires)
 	}
 }
 
@@ -202,18 +190,14 @@ func TestOwnTexts(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	write("terms.fr.md", "# Nos conditions\r\n\r\nTexte de [nous](/contact), {{ service }}.\r\n\r\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) {{plans}}\n")
 	write("notes.txt", "not a page")
 	handler := serve(t, config(folder))
 	body, _ := get(t, handler, "/fr/terms", "text/html")
 	for _, want := range []string{`<h1 id="nos-conditions">Nos conditions`, `href="/fr/contact"`, `content="Texte de nous, Palma &#34;res&#34; &lt;x&gt;."`} {
-		if !strings.Contains(body, want) {
-			t.Errorf("got no %q, want the operator's text", want)
-		}
+		check.Contains(t, body, want, "no")
 	}
 	if strings.Contains(body, "<script>alert") || strings.Contains(body, `href="javascript:`) {
 		t.Error("got raw HTML or a script link, want them left out")
@@ -235,9 +219,7 @@ func TestOwnTexts(t *testing.T) {
 		if _, err := info.New(config(folder)); err == nil || !strings.Contains(err.Error(), want.message) || !strings.Contains(err.Error(), filepath.Join(folder, name)) {
 			t.Errorf("%s: got error %v, want the file and %q", name, err, want.message)
 		}
-		if err := os.Remove(filepath.Join(folder, name)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.Remove(filepath.Join(folder, name)))
 	}
 	if _, err := info.New(config(filepath.Join(folder, "none"))); err == nil || !strings.Contains(err.Error(), "PALMARES_PAGES_DIR") {
 		t.Errorf("missing folder: got error %v, want the name of the setting", err)

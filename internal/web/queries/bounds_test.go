@@ -21,6 +21,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
@@ -43,9 +44,7 @@ func drawAll(t testing.TB, body string, f saved.Chart) (shown *table, drawn *cha
 	drawn = newChart(lang.English, shown, f, november)
 	if drawn != nil {
 		html, err := drawn.Draw(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, shape := range []string{"path", "circle", "rect", "text"} {
 			marks += strings.Count(string(html), "</"+shape+">")
 		}
@@ -176,7 +175,7 @@ func TestPagesAreRenderedOnBudget(t *testing.T) {
 		Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log,
 		BuiltIn: []saved.BuiltIn{{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"}},
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for path, want := range map[string]string{"/q/palmares/scores": "<svg", "/q/palmares/scores/embed": "<svg", "/q": "scores"} {
 		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
 		r.Header.Set("Accept", "text/html")
@@ -198,7 +197,7 @@ func TestCachingOfQueryPages(t *testing.T) {
 		Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log,
 		BuiltIn: []saved.BuiltIn{{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"}},
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	pages := &Pages{Queries: saved, Visitors: ending{func() {}}}
 	for header, want := range map[string]string{"": "public, max-age=0, s-maxage=60", "Authorization": "private, no-cache", "Cookie": "private, no-cache"} {
 		r, w := httptest.NewRequest(http.MethodGet, "/q/palmares/scores", nil), httptest.NewRecorder()
@@ -218,9 +217,9 @@ func TestCachingOfQueryPages(t *testing.T) {
 func TestGalleryWhileDatabaseFails(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	queries, err := saved.New(saved.Config{Store: s, Executor: graphtest.New(graph.Config{Catalog: s})})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	_, err = s.Write.ExecContext(t.Context(), "ALTER TABLE saved_queries RENAME TO hidden")
-	testkit.Check(t, err)
+	check.OK(t, err)
 	pages, w := &Pages{Service: page.Service{Log: slog.New(slog.DiscardHandler)}, Queries: queries, Visitors: ending{func() {}}}, httptest.NewRecorder()
 	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/q?search=a", nil))
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `<a class="button" href="/en/q?search=a">Try again</a>`) {

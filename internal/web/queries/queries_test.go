@@ -22,6 +22,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	items "palmares/internal/core/table"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
@@ -34,7 +35,7 @@ func tableOf(t testing.TB, body string) *table {
 	t.Helper()
 	columns, rows := readRows(t, body)
 	grid, err := saved.NewGrid(t.Context(), columns, eachOf(rows))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return &table{Grid: grid}
 }
 
@@ -52,13 +53,13 @@ func readRows(t testing.TB, body string) (columns []string, rows [][]jsontext.Va
 				columns, row = append(columns, name.String()), append(row, nil)
 			}
 			value, err := in.ReadValue()
-			testkit.Check(t, err)
+			check.OK(t, err)
 			row[at] = value.Clone()
 		}
 		rows = append(rows, row)
 		return nil
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for i, row := range rows {
 		rows[i] = append(row, make([]jsontext.Value, len(columns)-len(row))...)
 	}
@@ -100,12 +101,12 @@ func TestTable(t *testing.T) {
 		all = append(all, saved.BuiltIn{Name: fmt.Sprint("query-", i), Title: "X", Text: e.text})
 	}
 	queries, err := saved.New(saved.Config{Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log, BuiltIn: all})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for i, e := range wanted {
 		view, err := queries.View(httptest.NewRequest(http.MethodGet, fmt.Sprint("/q/palmares/query-", i), nil))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		found, err := view.Grid(t.Context())
-		testkit.Check(t, err)
+		check.OK(t, err)
 		lines := []string{strings.Join(found.Columns, "|")}
 		for _, row := range found.Rows {
 			var cells []string
@@ -114,14 +115,11 @@ func TestTable(t *testing.T) {
 			}
 			lines = append(lines, strings.Join(cells, "|"))
 		}
-		if got := strings.Join(lines, "\n"); got != e.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", e.text, got, e.want)
-		}
+		check.Equal(t, strings.Join(lines, "\n"), e.want, e.text)
 	}
 	many := tableOf(t, "["+strings.Repeat(`{"n":1},`, 600)+`{"n":1}]`)
-	if len(many.Rows) != 500 || many.Total != 601 {
-		t.Errorf("got %d of %d rows, want %d of 601", len(many.Rows), many.Total, 500)
-	}
+	check.Equal(t, len(many.Rows), 500)
+	check.Equal(t, many.Total, 601)
 }
 
 // described returns the title of a chart, and how much it shows.
@@ -181,9 +179,7 @@ func TestChart(t *testing.T) {
 		"[" + series("count", two) + "," + series("mean_monthly_price", two) + "]":                                     "Key figures: [{Active tools 48.5 +8.5 since October\u00a02026} {Average monthly price, € €48.50 +€8.50 since October\u00a02026}]",
 		"[" + series("count", five) + "," + series("mean_monthly_price", five) + "," + series("additions", five) + "]": "Figures over time: linesActive tools  5 linesAverage monthly price, €  5 columnsAdded tools  5",
 	} {
-		if got := described(newChart(lang.English, tableOf(t, body), saved.Chart{}, november)); got != want {
-			t.Errorf("%s: got %s, want %s", body, got, want)
-		}
+		check.Equal(t, described(newChart(lang.English, tableOf(t, body), saved.Chart{}, november)), want, body)
 	}
 	const french = `[{"key":"chat","avgMonthlyPrice":1},{"key":"redaction","avgMonthlyPrice":2}]`
 	if got, want := described(newChart(lang.French, tableOf(t, french), saved.Chart{}, november)), "Prix mensuel moyen, € par catégorie: 2 bars"; strings.ReplaceAll(got, "\u00a0", " ") != want {
@@ -198,13 +194,11 @@ func TestNames(t *testing.T) {
 		t.Errorf("got %+v, want %+v", bars, want)
 	}
 	bars = newChart(lang.French, tableOf(t, `[{"key":"plume","count":1,"winRate":1},{"key":"relire-svp","count":4,"winRate":0.5}]`), saved.Chart{Kind: saved.Bar, X: "key", Y: "winRate"}, november).Content.(chart.Bars)
-	if bars[0].Text != "100\u00a0% sur 1 comparatif" || bars[1].Text != "50\u00a0% sur 4 comparatifs" {
-		t.Errorf("got %+v, want win rates with their numbers of comparisons", bars)
-	}
+	check.Equal(t, bars[0].Text, "100\u00a0% sur 1 comparatif", "%+v", bars)
+	check.Equal(t, bars[1].Text, "50\u00a0% sur 4 comparatifs", "%+v", bars)
 	bars = newChart(lang.English, tableOf(t, `[{"name":"v0","score":5},{"name":"plain","score":6}]`), saved.Chart{}, november).Content.(chart.Bars)
-	if bars[0].Label != "v0" || bars[1].Label != "plain" {
-		t.Errorf("got %+v, want names unchanged", bars)
-	}
+	check.Equal(t, bars[0].Label, "v0", "%+v", bars)
+	check.Equal(t, bars[1].Label, "plain", "%+v", bars)
 }
 
 // A form chooses the kind and the columns, as a CSV names them.
@@ -224,9 +218,7 @@ func TestForm(t *testing.T) {
 		{rows, saved.Chart{Kind: "bar", X: "name", Y: "score"}, "Score by tool: 2 bars"},
 		{rows, saved.Chart{Y: "nothing"}, "Price by tool: 2 bars"},
 	} {
-		if got := described(newChart(lang.English, tableOf(t, c.body), c.form, november)); got != c.want {
-			t.Errorf("%+v: got %s, want %s", c.form, got, c.want)
-		}
+		check.Equal(t, described(newChart(lang.English, tableOf(t, c.body), c.form, november)), c.want, "%+v", c.form)
 	}
 }
 
@@ -276,9 +268,7 @@ func TestLines(t *testing.T) {
 // Rows without a day have no place on an axis of time.
 func TestRowsWithoutDay(t *testing.T) {
 	c := newChart(lang.English, tableOf(t, `[{"at":"2026-09-01","n":1},{"at":null,"n":2},{"at":"2026-11-01","n":3}]`), saved.Chart{}, november)
-	if got, want := described(c), "N over time: lines  2"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, described(c), "N over time: lines  2")
 }
 
 // Prices and inputs are in the language of the page, numbers of a column have as many
@@ -296,9 +286,7 @@ func TestWords(t *testing.T) {
 			texts = append(texts, r[0].Text, r[1].Text)
 		}
 		texts = append(texts, words.Input(l, "price"), words.Input(l, "score"))
-		if got := strings.ReplaceAll(strings.Join(texts, "|"), "\u00a0", " "); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.Equal(t, strings.ReplaceAll(strings.Join(texts, "|"), "\u00a0", " "), want)
 	}
 }
 
@@ -336,9 +324,7 @@ func TestFieldOf(t *testing.T) {
 		{limit, "", "", "20"},
 	} {
 		given, err := url.ParseQuery(c.given)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if got := fieldOf(c.parameter, given); got.Value != c.value || got.Preset != c.shown {
 			t.Errorf("%s with %q: got value %q and default %q, want %q and %q", c.parameter.Name, c.given, got.Value, got.Preset, c.value, c.shown)
 		}
@@ -360,9 +346,7 @@ func TestPageEscapesTexts(t *testing.T) {
 			View:  &saved.View{Title: evil, Description: evil, Text: evil, Address: "/q/a/b"},
 			Owner: evil, Problem: evil, Share: evil, Snippet: evil, Table: shown, Chart: c, Fields: []field{{Name: evil, Value: evil, Preset: evil}, {Name: "e", Values: []string{evil}}},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if strings.Contains(string(page), "<script>alert") || strings.Contains(string(page), `"' onload=x`) || !strings.Contains(string(page), "&lt;script&gt;alert") {
 			t.Errorf("got a page with unescaped texts, want none:\n%s", page)
 		}

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -23,9 +24,7 @@ import (
 func publishEditions(t testing.TB, s *store.Store) {
 	t.Helper()
 	editions, err := demo.Editions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, edition := range editions {
 		feedtest.Publish(t, s, edition.Feed)
 	}
@@ -113,9 +112,7 @@ func TestAsOfValues(t *testing.T) {
 	}
 	get(t, handler, "/tools/plmue?as_of=5", 404, "There was no tool “plmue” in this release.")
 	get(t, handler, "/tools/plmue?as_of=2026-08-01", 404, "There was no tool “plmue” in this release.")
-	if got := visit(handler, http.MethodGet, "/tools/?as_of=5"); got.Header().Get("Location") != "/tools?as_of=5" {
-		t.Errorf("trailing slash: got a redirect to %q, want /tools?as_of=5", got.Header().Get("Location"))
-	}
+	check.Equal(t, visit(handler, http.MethodGet, "/tools/?as_of=5").Header().Get("Location"), "/tools?as_of=5", "trailing slash: redirect to")
 
 	empty := newSite(t, testkit.Open(t, testkit.SQLite(t)))
 	get(t, empty, "/tools?as_of=1", 404, "No release has been published yet.")
@@ -177,9 +174,7 @@ func TestCachingAsOf(t *testing.T) {
 		check := func(target, price string) {
 			t.Helper()
 			for range 2 { // the second from the cache
-				if body := get(t, handler, target, 200); !strings.Contains(body, "<dd>€"+price+" per month</dd>") {
-					t.Errorf("%s: got another price, want %s", target, price)
-				}
+				check.Contains(t, get(t, handler, target, 200), "<dd>€"+price+" per month</dd>", "%s: another price", target)
 			}
 		}
 		check("/tools/one", "30")
@@ -217,9 +212,7 @@ func TestAPILinksAsOf(t *testing.T) {
 		_, rest, _ := strings.Cut(body, `href="/explorer?query=`)
 		address, _, _ := strings.Cut(rest, `"`)
 		values, err := url.ParseQuery("query=" + escape.UnescapeString(address))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if _, err := graph.NewOperation(values.Get("query")); err != nil || !strings.Contains(values.Get("query"), directive+" {") {
 			t.Errorf("%s: got %v for %s, want a valid operation with %s", target, err, values.Get("query"), directive)
 		}

@@ -22,6 +22,7 @@ import (
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/browser"
 	"palmares/internal/web/page"
@@ -40,9 +41,7 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 		Executor: graphtest.New(graph.Config{Catalog: s, Log: log}), Cache: cache.New(1<<20, nil, log),
 		Visitors: visitor.NewLimiter(nil),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/", site)
 	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets))
@@ -66,7 +65,7 @@ func TestUnusualPagesWithChromium(t *testing.T) {
 	request.RemoteAddr = "127.0.0.1:1"
 	for range 2 { // all that one visitor may load at the same time
 		_, err := busySite.Visitors.Start(busySite.Visitors.Identify(request))
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
 
 	wide := testkit.Open(t, testkit.SQLite(t))
@@ -88,9 +87,7 @@ func TestUnusualPagesWithChromium(t *testing.T) {
 			{unavailable, "/tools", 503}, {unavailable, "/status", 503}, {busy, "/tools", 429},
 		} {
 			p.Go(test.base + test.path)
-			if p.Status() != test.status {
-				t.Errorf("%s: got %d, want %d", test.path, p.Status(), test.status)
-			}
+			check.Equal(t, p.Status(), test.status, test.path)
 			p.Axe()
 			p.Screenshot(fmt.Sprintf("unusual-%d%s-%d-%v", test.status, strings.ReplaceAll(test.path, "/", "-"), look.Width, look.Dark))
 			checkWidth(t, p)
@@ -197,7 +194,7 @@ func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 	testkit.FullTier(t, "it needs Chromium")
 	_, address := startSite(t, testkit.Open(t, testkit.SQLite(t)))
 	pages, err := url.Parse(address)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/search/suggestions":
@@ -234,9 +231,7 @@ func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 			t.Helper()
 			var got string
 			p.Eval(`(input => input.getAttribute("aria-expanded") + " " + input.getAttribute("aria-activedescendant"))(document.querySelector("#find"))`, &got)
-			if got != want {
-				t.Errorf("got state %s, want %s", got, want)
-			}
+			check.Equal(t, got, want, "state")
 		}
 		state("true null")
 		p.Press(kb.ArrowUp)
@@ -251,9 +246,7 @@ func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 		p.Press(kb.ArrowDown)
 		state("true find-suggestions-1")
 		p.FollowKey(kb.Enter)
-		if got := p.URL(); got != server.URL+"/releases" {
-			t.Errorf("got %s after Enter, want the selected page", got)
-		}
+		check.Equal(t, p.URL(), server.URL+"/releases", "after Enter")
 	}
 }
 

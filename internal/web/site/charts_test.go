@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 	"palmares/internal/web/chart"
 )
 
@@ -34,15 +35,11 @@ func TestPriceChart(t *testing.T) {
 	for _, row := range f.Rows {
 		rows = append(rows, row.Day+" "+row.Values[0])
 	}
-	if want := []string{"2026-03-22 20\u00a0€", "2026-02-20 40\u00a0€", "2026-01-01 10\u00a0€"}; !slices.Equal(rows, want) {
-		t.Errorf("got rows %q, want %q", rows, want)
-	}
+	check.Slices(t, rows, []string{"2026-03-22 20\u00a0€", "2026-02-20 40\u00a0€", "2026-01-01 10\u00a0€"}, "rows")
 	if got := string(f.HTML()); !strings.Contains(got, "<title>20\u00a0févr.\u00a02026 · 40\u00a0€</title>") || !strings.Contains(got, ">€/mois</text>") {
 		t.Errorf("got %s, want the day and price of each step, and the period", got)
 	}
-	if got := f.File("svg"); got != "/tools/plume?chart=prices.svg" {
-		t.Errorf("got %s, want the URL of a file", got)
-	}
+	check.Equal(t, f.File("svg"), "/tools/plume?chart=prices.svg", "want the URL of a file")
 	if priceChart([]historyEntry{{At: "2026-01-01", Price: "10 €/mois"}, {At: "2026-01-11", Price: "10 €/mois"}}, "mois", "2026-04-11") != nil {
 		t.Error("unchanged price: got a chart, want none")
 	}
@@ -53,13 +50,10 @@ func TestBands(t *testing.T) {
 		10: {"excellent", "poor"}, 8: {"excellent", "poor"}, 7.9: {"good", "poor"}, 7: {"good", "poor"}, 6.9: {"fair", "poor"},
 		5: {"fair", "fair"}, 4.9: {"poor", "fair"}, 3: {"poor", "good"}, 2: {"poor", "excellent"}, 0: {"poor", "excellent"},
 	} {
-		if got := [2]string{band(&score), ageBand(&score)}; got != want {
-			t.Errorf("%v: got %v, want %v", score, got, want)
-		}
+		check.Equal(t, [2]string{band(&score), ageBand(&score)}, want, score)
 	}
-	if band(nil) != "none" || ageBand(nil) != "none" {
-		t.Errorf("got %s and %s without a score, want none", band(nil), ageBand(nil))
-	}
+	check.Equal(t, band(nil), "none")
+	check.Equal(t, ageBand(nil), "none")
 }
 
 func TestBiggestMovers(t *testing.T) {
@@ -76,9 +70,7 @@ func TestBiggestMovers(t *testing.T) {
 	for _, m := range biggestMovers(changes) {
 		got = append(got, signed(lang.French, m.Change))
 	}
-	if want := []string{"−1,5", "+0,1"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	check.Slices(t, got, []string{"−1,5", "+0,1"})
 }
 
 // Text from the catalog cannot leave the example.
@@ -86,9 +78,7 @@ func TestShowJSON(t *testing.T) {
 	const response = `{"name":"<b>: \"x\",","tagline":"a : b","score":8.1,"avis_url":null,"data":[]}`
 	want := "{\n  <i>&#34;name&#34;</i>: &#34;&lt;b&gt;: \\&#34;x\\&#34;,&#34;,\n  <i>&#34;tagline&#34;</i>: <span lang=\"fr\">&#34;a : b&#34;</span>,\n" +
 		"  <i>&#34;score&#34;</i>: <b>8.1</b>,\n  <i>&#34;avis_url&#34;</i>: <b>null</b>,\n  <i>&#34;data&#34;</i>: []\n}"
-	if got := string(showJSON(lang.English, []byte(response))); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, string(showJSON(lang.English, []byte(response))), want)
 }
 
 // A price whose period has no English name stays in French, and is marked.
@@ -100,9 +90,7 @@ func TestPrices(t *testing.T) {
 		"9 €/lune <b>":     {`<span lang="fr">9 €/lune &lt;b&gt;</span>`, "9\u00a0€/lune &lt;b&gt;"},
 		"sur devis & plus": {`<span lang="fr">sur devis &amp; plus</span>`, "sur devis &amp; plus"},
 	} {
-		if got := [2]string{string(showPrice(lang.English, price)), string(showPrice(lang.French, price))}; got != want {
-			t.Errorf("%s: got %q, want %q", price, got, want)
-		}
+		check.Equal(t, [2]string{string(showPrice(lang.English, price)), string(showPrice(lang.French, price))}, want, price)
 	}
 }
 
@@ -126,9 +114,7 @@ func TestScoreChart(t *testing.T) {
 	if got := string(f.HTML()); !strings.Contains(got, "<title>One · 20\u00a0Feb\u00a02026 · 7.5</title>") || strings.Contains(got, "None") {
 		t.Errorf("got %s, want two lines", got)
 	}
-	if scoreChart(tool{History: history(5)}, tool{History: history(6)}) != nil {
-		t.Error("unchanged scores: got a chart, want none")
-	}
+	check.Equal(t, scoreChart(tool{History: history(5)}, tool{History: history(6)}), nil, "unchanged scores: chart")
 }
 
 // Every tool has a point. Of many, those that no other one beats have a name.
@@ -163,9 +149,7 @@ func TestMarket(t *testing.T) {
 	if f := newMarket(pageOf(lang.English), tools, 700, ""); f.Notes[0] != "639 of 700 tools, those with the highest scores." {
 		t.Errorf("got notes %q, want the limit", f.Notes)
 	}
-	if newMarket(pageOf(lang.English), tools[:1], 1, "") != nil {
-		t.Error("one tool: got a chart, want none")
-	}
+	check.Equal(t, newMarket(pageOf(lang.English), tools[:1], 1, ""), nil, "one tool: chart")
 }
 
 // The table has all numbers, newest first and with as many decimals. A missing number is
@@ -237,9 +221,7 @@ func TestRetirementsByYear(t *testing.T) {
 	if got := string(v.Chart.HTML()); !strings.Contains(got, "<title>2021 · 3</title>") || !strings.Contains(got, "<title>2025 · 0</title>") {
 		t.Errorf("got %s, want a column for each year", got)
 	}
-	if got := v.Chart.File("png"); got != "/tools/plume?chart=retirements.png&reason=mort" {
-		t.Errorf("got %s, want the filters in the URL of the file", got)
-	}
+	check.Equal(t, v.Chart.File("png"), "/tools/plume?chart=retirements.png&reason=mort", "want the filters in the URL of the file")
 }
 
 // The newest price changes are first, also within a release.
@@ -253,15 +235,11 @@ func TestPricesInOrder(t *testing.T) {
 	for _, priced := range pricedTools([]priceChange{change("a", "2026-06-15"), change("b", "2026-07-01"), change("c", ""), change("d", "2026-05-01")}, "2026-07-07") {
 		slugs = append(slugs, priced.Slug+" "+priced.Direction)
 	}
-	if got, want := strings.Join(slugs, ", "), "c up, b up, a up, d up"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	check.Equal(t, strings.Join(slugs, ", "), "c up, b up, a up, d up")
 }
 
 func TestSentence(t *testing.T) {
 	for name, want := range map[string]string{"écran-de_veille": "Écran de veille", "a": "A", "": "", "-": "-"} {
-		if got := sentence(name); got != want {
-			t.Errorf("%q: got %q, want %q", name, got, want)
-		}
+		check.Equal(t, sentence(name), want, "%q", name)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -84,9 +85,8 @@ func TestUnknownPathsAsJSON(t *testing.T) {
 func TestMethods(t *testing.T) {
 	handler := onSQLite(t)
 	got := visit(handler, http.MethodPost, "/tools")
-	if got.Code != 405 || got.Header().Get("Allow") != "GET, HEAD" {
-		t.Errorf("POST: got %d, Allow %q, want 405 and GET, HEAD", got.Code, got.Header().Get("Allow"))
-	}
+	check.Equal(t, got.Code, 405, "POST")
+	check.Equal(t, got.Header().Get("Allow"), "GET, HEAD", "POST")
 	if got := visit(handler, http.MethodHead, "/tools"); got.Code != 200 || got.Body.Len() != 0 || got.Header().Get("Content-Length") == "" {
 		t.Errorf("HEAD: got %d with %d bytes, want 200 without a body", got.Code, got.Body.Len())
 	}
@@ -101,9 +101,7 @@ func TestHeaders(t *testing.T) {
 			"X-Content-Type-Options":  "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
 			"Strict-Transport-Security": "max-age=31536000",
 		} {
-			if header.Get(name) != want {
-				t.Errorf("%s: got %s %q, want %q", target, name, header.Get(name), want)
-			}
+			check.Equal(t, header.Get(name), want, "%s: %s", target, name)
 		}
 	}
 	first := visit(handler, http.MethodGet, "/tools")
@@ -114,12 +112,8 @@ func TestHeaders(t *testing.T) {
 	again.Header.Set("If-None-Match", first.Header().Get("Etag"))
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, again)
-	if w.Code != 304 {
-		t.Errorf("If-None-Match: got %d, want 304", w.Code)
-	}
-	if got := visit(handler, http.MethodGet, "/nothing").Header().Get("Cache-Control"); got != "no-store" {
-		t.Errorf("not found: got Cache-Control %q, want no-store", got)
-	}
+	check.Equal(t, w.Code, 304, "If-None-Match")
+	check.Equal(t, visit(handler, http.MethodGet, "/nothing").Header().Get("Cache-Control"), "no-store", "not found: Cache-Control")
 }
 
 // Cached pages work without a database; others show an error page.
@@ -149,9 +143,7 @@ func TestTrailingSlash(t *testing.T) {
 			t.Errorf("%s: got %d to %q, want 301 to %q", from, got.Code, got.Header().Get("Location"), to)
 		}
 	}
-	if got := visit(handler, http.MethodGet, "/nothing/"); got.Code != 404 {
-		t.Errorf("unknown page: got %d, want 404", got.Code)
-	}
+	check.Equal(t, visit(handler, http.MethodGet, "/nothing/").Code, 404, "unknown page")
 }
 
 // Suggestions include items from anywhere in the lists of a large catalog.

@@ -11,6 +11,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -24,7 +25,7 @@ func FuzzRequest(f *testing.F) {
 	site, err := New(Config{
 		Executor: graphtest.New(graph.Config{Catalog: testkit.Open(f, testkit.SQLite(f)), Log: log}), Cache: cache.New(1<<20, nil, log),
 	})
-	testkit.Check(f, err)
+	check.OK(f, err)
 	f.Fuzz(func(t *testing.T, query, slug string) {
 		for _, route := range site.routes {
 			parse := func(query string) (*request, error) {

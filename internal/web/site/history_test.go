@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
 )
@@ -79,9 +80,7 @@ func TestEditionPage(t *testing.T) {
 		`<link rel="canonical" href="https://palmares.example/en/editions/2">`, `<meta property="og:image" content="https://palmares.example/en/editions/2?chart=edition.png">`,
 		`<td class="number">1</td><td class="number">0</td><td class="number">0</td><td class="number">1</td>`, `rel="prev" href="/en/editions/1"`, `rel="next" href="/en/editions/3"`,
 		`href="/en/tools?as_of=2"`, "/feeds/changes.atom")
-	if price := strings.Count(second, "€25/month"); price != 1 {
-		t.Errorf("got a price %d times, want it once for both changes of the tool", price)
-	}
+	check.Equal(t, strings.Count(second, "€25/month"), 1, "price times")
 	get(t, handler, "/en/editions/3", 200, "1 retired tool · 1 price cut", "shut down", "−50%", `<span class="part" lang="fr">Fini.</span>`)
 	get(t, handler, "/fr/editions/4", 200, "<title>Édition 4\u00a0: 1 note en hausse · palmares</title>", "&#43;", "<h2>Changements de note</h2>", `<span class="mark">`)
 	first := get(t, handler, "/fr/editions/1", 200, "Le catalogue a été publié avec 3 outils.")
@@ -127,12 +126,8 @@ func TestChangesAreGrouped(t *testing.T) {
 	if !slices.IsSorted(order) || order[0] < 0 {
 		t.Errorf("got groups at %v, want all of them in order", order)
 	}
-	if got := strings.Count(body, `<li><a href="/en/tools/tool-`); got != 10 {
-		t.Errorf("got %d new tools, want 10", got)
-	}
-	if got := strings.Count(body, `href="/en/tools/price"`); got != 1 {
-		t.Errorf("got %d lines about the tool with a new price, want 1", got)
-	}
+	check.Equal(t, strings.Count(body, `<li><a href="/en/tools/tool-`), 10, "new tools")
+	check.Equal(t, strings.Count(body, `href="/en/tools/price"`), 1, "lines about the tool with a new price")
 	all := get(t, handler, "/en/changes?release=3&type=tool_created", 200, "Only changes in edition 3.")
 	if got := strings.Count(all, `<li><a href="/en/tools/tool-`); got != 25 || strings.Contains(all, `id="release-2"`) {
 		t.Errorf("got %d new tools, want 25 and no other release", got)
@@ -183,13 +178,10 @@ func TestChangesAreCompleteOverPages(t *testing.T) {
 		}
 	}
 	for slug, times := range seen {
-		if times != 1 {
-			t.Errorf("%s: got it %d times, want once", slug, times)
-		}
+		check.Equal(t, times, 1, "%s: it times", slug)
 	}
-	if len(seen) != 230 || pages != 3 {
-		t.Errorf("got %d tools on %d pages, want 230 on 3", len(seen), pages)
-	}
+	check.Equal(t, len(seen), 230)
+	check.Equal(t, pages, 3)
 }
 
 func TestPricesPage(t *testing.T) {
@@ -276,14 +268,11 @@ func TestGraveyardTimeline(t *testing.T) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
 		body := get(t, handler, "/en/graveyard", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, "<h3>August\u00a02026</h3>", "Retirements by month", `<rect class="`)
-		if months := strings.Count(body, `<tr><th scope="row">`); months != 27 {
-			t.Errorf("got %d months in the table, want 27, also those without retirements, up to the newest release", months)
-		}
+		check.Equal(t, strings.Count(body, `<tr><th scope="row">`), 27, "months in the table")
 		get(t, handler, "/fr/cimetiere", 200, "<h1>Cimetière</h1>", "<h3>août\u00a02026</h3>", "Disparitions par mois")
 		acquired := get(t, handler, "/en/graveyard?reason=acquis", 200, "<h3>June\u00a02025</h3>")
-		if strings.Count(acquired, `<tr><th scope="row">June`) != 2 || strings.Count(acquired, `<td class="number">0</td>`) != 17 {
-			t.Error("got other reasons in the chart, want what the filter selects")
-		}
+		check.Equal(t, strings.Count(acquired, `<tr><th scope="row">June`), 2, "want what the filter selects")
+		check.Equal(t, strings.Count(acquired, `<td class="number">0</td>`), 17, "want what the filter selects")
 	})
 	s := testkit.Open(t, testkit.SQLite(t))
 	changedCatalog(t, s)
@@ -348,14 +337,10 @@ func TestSitemap(t *testing.T) {
 			Sitemaps []sitemapURL `xml:"sitemap"`
 		}
 		read("/sitemap.xml", &index)
-		if len(index.Sitemaps) != 5 {
-			t.Fatalf("got %d sitemaps, want 5", len(index.Sitemaps))
-		}
+		check.Must(t, len(index.Sitemaps), 5, "sitemaps")
 		days := map[string]string{}
 		for _, part := range index.Sitemaps {
-			if part.LastMod != "2026-11-10" {
-				t.Errorf("%s: got lastmod %q, want 2026-11-10", part.Loc, part.LastMod)
-			}
+			check.Equal(t, part.LastMod, "2026-11-10", "%s: lastmod", part.Loc)
 			var urls struct {
 				XMLName xml.Name     `xml:"http://www.sitemaps.org/schemas/sitemap/0.9 urlset"`
 				URLs    []sitemapURL `xml:"url"`
@@ -375,15 +360,11 @@ func TestSitemap(t *testing.T) {
 			t.Errorf("got %d URLs, Plume of %q, want all pages with the day of the tool", len(days), days["/fr/tools/plume"])
 		}
 		for _, name := range []string{"tools-2.xml", "tools-0.xml", "tools-01.xml", "tools-x.xml", "x.xml", "tools-1"} {
-			if got := visit(handler, http.MethodGet, "/sitemaps/"+name); got.Code != 404 {
-				t.Errorf("%s: got %d, want 404", name, got.Code)
-			}
+			check.Equal(t, visit(handler, http.MethodGet, "/sitemaps/"+name).Code, 404, name)
 		}
 		robots := visit(handler, http.MethodGet, "/robots.txt").Body.String()
 		for _, line := range []string{"Sitemap: https://palmares.example/sitemap.xml\n", "Disallow: /*/account\n", "Disallow: /*/login\n"} {
-			if !strings.Contains(robots, line) {
-				t.Errorf("robots.txt: got %q, want %q in it", robots, line)
-			}
+			check.Contains(t, robots, line, "robots.txt")
 		}
 	})
 }
@@ -405,11 +386,7 @@ func TestSitemapParts(t *testing.T) {
 		for _, match := range found {
 			seen[match[1]] = true
 		}
-		if len(found) != want {
-			t.Errorf("part %d: got %d URLs, want %d", part+1, len(found), want)
-		}
+		check.Equal(t, len(found), want, "part %d: URLs", part+1)
 	}
-	if len(seen) != 2*count {
-		t.Errorf("got %d different URLs, want %d", len(seen), 2*count)
-	}
+	check.Equal(t, len(seen), 2*count, "different URLs")
 }

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
 )
@@ -97,15 +98,11 @@ func TestExplorerLink(t *testing.T) {
 	_, rest, _ := strings.Cut(body, `href="/explorer?query=`)
 	address, _, _ := strings.Cut(rest, `"`)
 	values, err := url.ParseQuery("query=" + escape.UnescapeString(address))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := graph.NewOperation(values.Get("query")); err != nil {
 		t.Errorf("got %v for %s, want a valid operation", err, values.Get("query"))
 	}
-	if got := values.Get("variables"); got != `{"language":"en","slug":"plume"}` {
-		t.Errorf("got variables %s, want the slug and the language", got)
-	}
+	check.Equal(t, values.Get("variables"), `{"language":"en","slug":"plume"}`, "variables")
 }
 
 func TestFiltersAndOrder(t *testing.T) {
@@ -116,9 +113,7 @@ func TestFiltersAndOrder(t *testing.T) {
 		if len(code) == 0 || len(code) >= len(all) {
 			t.Errorf("category: got %d of %d tools, want some", len(code), len(all))
 		}
-		if found := listed(get(t, handler, "/tools?q=ECRITOIRE", 200, `value="ECRITOIRE"`)); !slices.Equal(found, []string{"ecritoire-cie"}) {
-			t.Errorf("search: got %v, want ecritoire-cie", found)
-		}
+		check.Slices(t, listed(get(t, handler, "/tools?q=ECRITOIRE", 200, `value="ECRITOIRE"`)), []string{"ecritoire-cie"}, "search: want ecritoire-cie")
 		if found := listed(get(t, handler, "/tools?pricing=gratuit", 200)); len(found) == 0 || len(found) >= len(all) {
 			t.Errorf("pricing: got %d of %d tools, want some", len(found), len(all))
 		}
@@ -127,9 +122,8 @@ func TestFiltersAndOrder(t *testing.T) {
 		}
 		up, down := listed(get(t, handler, "/tools?sort=name_asc", 200)), listed(get(t, handler, "/tools?sort=name_desc", 200))
 		slices.Reverse(down)
-		if len(up) != len(all) || !slices.Equal(up, down) {
-			t.Errorf("sort: got %v ascending and %v descending reversed, want the same", up, down)
-		}
+		check.Must(t, len(up), len(all), "sort: want the same")
+		check.Slices(t, up, down, "sort: want the same")
 		get(t, handler, "/tools?q=nobodyhasthis", 200, "No tools match your filters.", "Show all tools")
 		get(t, handler, "/tools?page=9", 200, "past the end of the list", `href="/tools?page=1"`)
 		get(t, handler, "/tools?category=nope", 200, `<option value="nope" selected>nope (unknown)</option>`, "There is no category “nope”.")
@@ -232,9 +226,7 @@ func TestCatalogTextIsEscaped(t *testing.T) {
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, `onmouseover="alert`) {
 			t.Errorf("%s: got unescaped text, want it escaped", target)
 		}
-		if !strings.Contains(body, "&lt;script&gt;alert") {
-			t.Errorf("%s: got no text from the catalog, want it shown", target)
-		}
+		check.Contains(t, body, "&lt;script&gt;alert", "%s: text from the catalog", target)
 	}
 }
 
@@ -256,9 +248,7 @@ func TestEmptyCatalog(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler := newSite(t, s)
 		get(t, handler, "/", 200, "Nothing has been published yet")
-		if got := visit(handler, http.MethodGet, "/").Header().Get("Cache-Control"); got != "no-store" {
-			t.Errorf("got Cache-Control %q, want no-store", got)
-		}
+		check.Equal(t, visit(handler, http.MethodGet, "/").Header().Get("Cache-Control"), "no-store", "Cache-Control")
 		for _, path := range []string{"/tools", "/comparatifs", "/cimetiere", "/categories"} {
 			get(t, handler, path, 200)
 		}
@@ -286,13 +276,10 @@ func TestHistogram(t *testing.T) {
 				shown = append(shown, row[3])
 			}
 		}
-		if counts != 10 || sum != 42 {
-			t.Errorf("got %d ranges with %d tools, want 10 with 42", counts, sum)
-		}
+		check.Equal(t, counts, 10)
+		check.Equal(t, sum, 42)
 		bars := histogramBar.FindAllStringSubmatch(body, -1)
-		if len(bars) != len(shown) {
-			t.Fatalf("got %d bars, want %v", len(bars), shown)
-		}
+		check.Must(t, len(bars), len(shown), "bars")
 		for i, bar := range bars {
 			n, _ := strconv.Atoi(bar[3])
 			top, _ := strconv.ParseFloat(bar[1], 64)
@@ -309,9 +296,7 @@ func TestCategoryBars(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		body := get(t, handler, "/categories", 200)
 		rows := categoryRow.FindAllStringSubmatch(body, -1)
-		if len(rows) != 8 {
-			t.Fatalf("got %d categories with a bar, want 8", len(rows))
-		}
+		check.Must(t, len(rows), 8, "categories with a bar")
 		for _, row := range rows {
 			average, _ := strconv.ParseFloat(row[2], 64)
 			width, _ := strconv.ParseFloat(row[3], 64)
@@ -355,9 +340,7 @@ func TestLanguages(t *testing.T) {
 	handler := newSite(t, s)
 	for _, target := range []string{"/", "/tools", "/tools/one", "/comparatifs", "/comparatifs/one-vs-gone", "/comparatifs/one-vs-gnoe", "/cimetiere", "/cimetiere/gone", "/categories"} {
 		document, err := html.Parse(visit(handler, http.MethodGet, target).Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		found := map[string]int{}
 		eachText(document, "", func(text, language string) {
 			if strings.Contains(text, written) {

@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/server"
 	"palmares/internal/server/servertest"
@@ -85,7 +86,7 @@ func TestFollowAndReport(t *testing.T) {
 	_, rest, _ := strings.Cut(body, `href="mailto:hello+x@palmares.example?`)
 	query, _, _ := strings.Cut(rest, `"`)
 	values, err := url.ParseQuery(query)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	if values.Get("subject") != "Erreur sur la page de Plume" || !strings.HasPrefix(values.Get("body"), "Page\u00a0: https://palmares.example/fr/tools/plume\r\nÉdition\u00a0: 8\r\nChamp") {
 		t.Errorf("got %v from %q, want the page and the edition", values, query)
 	}
@@ -205,9 +206,7 @@ func TestInvalidFilterKeepsForm(t *testing.T) {
 	get(t, handler, "/fr/tools?price_max=cher&score_min=8&as_of=1", 400, "Le prix maximal doit être", `value="8"`, `<input type="hidden" name="as_of" value="1">`)
 	get(t, handler, "/en/tools?sort=best", 400, "“best” is not a valid option.", `<form class="filter" action="/en/tools"`)
 	get(t, handler, "/en/tools?q="+strings.Repeat("x", 300), 400, "Search for at most 16 words and 200 characters.")
-	if got := visit(handler, http.MethodGet, "/en/tools?score_min=abc").Header().Get("Cache-Control"); got != "no-store" {
-		t.Errorf("got Cache-Control %q, want no-store", got)
-	}
+	check.Equal(t, visit(handler, http.MethodGet, "/en/tools?score_min=abc").Header().Get("Cache-Control"), "no-store", "Cache-Control")
 }
 
 func TestSearchPage(t *testing.T) {
@@ -228,9 +227,8 @@ func TestSuggestions(t *testing.T) {
 	getSuggestions := func(target string, status int) (list []suggestion) {
 		t.Helper()
 		got := visit(handler, http.MethodGet, target)
-		if got.Code != status || got.Header().Get("Content-Type") != "application/json" {
-			t.Errorf("%s: got %d, %s, want %d and JSON", target, got.Code, got.Header().Get("Content-Type"), status)
-		}
+		check.Equal(t, got.Code, status, target)
+		check.Equal(t, got.Header().Get("Content-Type"), "application/json", target)
 		if status == 200 {
 			if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil || list == nil || got.Header().Get("Cache-Control") != caching {
 				t.Errorf("%s: got %s, %q, %v, want a list with Cache-Control %q", target, got.Body, got.Header().Get("Cache-Control"), err, caching)
@@ -251,9 +249,7 @@ func TestSuggestions(t *testing.T) {
 		t.Errorf("got %d suggestions, want at most 8", len(got))
 	}
 	for _, empty := range []string{"", "?q=", "?q=%20", "?q=zzzz", "?lang=fr"} {
-		if got := getSuggestions("/search/suggestions"+empty, 200); len(got) != 0 {
-			t.Errorf("%q: got %v, want none", empty, got)
-		}
+		check.Equal(t, len(getSuggestions("/search/suggestions"+empty, 200)), 0, "%q", empty)
 	}
 	getSuggestions("/search/suggestions?q="+strings.Repeat("x", 101), 400)
 	getSuggestions("/search/suggestions?q=%ff", 400)
@@ -268,13 +264,12 @@ func TestSuggestions(t *testing.T) {
 		got := httptest.NewRecorder()
 		handler.ServeHTTP(got, request)
 		body, caching, _ := strings.Cut(want, " ")
-		if !strings.Contains(got.Body.String(), body) || got.Header().Get("Cache-Control") != caching {
-			t.Errorf("got %s, %q, want %s", got.Body, got.Header().Get("Cache-Control"), want)
-		}
+		check.Contains(t, got.Body.String(), body)
+		check.Equal(t, got.Header().Get("Cache-Control"), caching)
 		if impatient.Err() == nil {
 			for range 2 { // all that one visitor may load at the same time
 				_, err := visitors.Start(visitors.Identify(request))
-				testkit.Check(t, err)
+				check.OK(t, err)
 			}
 			leave() // do not wait for them
 		}
@@ -283,9 +278,7 @@ func TestSuggestions(t *testing.T) {
 	closed := testkit.Open(t, testkit.SQLite(t))
 	handler = newSite(t, closed)
 	closed.Close()
-	if got := getSuggestions("/search/suggestions?q=plume", 200); len(got) != 0 {
-		t.Errorf("without a catalog: got %v, want none", got)
-	}
+	check.Equal(t, len(getSuggestions("/search/suggestions?q=plume", 200)), 0, "without a catalog")
 }
 
 // The links of the pages about tools lead to pages, in both languages and as of
@@ -307,9 +300,7 @@ func TestLinksResolve(t *testing.T) {
 					continue
 				}
 				checked[link] = true
-				if got := visit(handler, http.MethodGet, link); got.Code != 200 {
-					t.Errorf("%s: got %d for the link %s, want 200", target, got.Code, link)
-				}
+				check.Equal(t, visit(handler, http.MethodGet, link).Code, 200, "%s: %s", target, link)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
 )
@@ -53,7 +54,7 @@ func TestFaultOfTenMinutes(t *testing.T) {
 		w = httptest.NewRecorder()
 		shown.ServeJSON(w, httptest.NewRequest("GET", JSONPath, nil))
 		var got report
-		testkit.Check(t, json.Unmarshal(w.Body.Bytes(), &got))
+		check.OK(t, json.Unmarshal(w.Body.Bytes(), &got))
 		start := time.Date(2026, 11, 15, 12, 20, 0, 0, time.UTC)
 		if got.Status != "operational" || got.Objective != 0.99 || got.Minutes != 60 || got.Available != 50 || len(got.Days) != 1 || got.Days[0] != (reportedDay{"2026-11-15", 60, 50}) ||
 			len(got.Incidents) != 1 || !got.Incidents[0].Start.Equal(start) || !got.Incidents[0].End.Equal(start.Add(10*time.Minute)) || got.Incidents[0].Unavailable != 10 {

@@ -15,6 +15,7 @@ import (
 	"palmares/internal/core/atomxml"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -38,13 +39,9 @@ func record(t *testing.T, s *store.Store, start time.Time, minutes string) {
 func lastOutages(t *testing.T, s *store.Store, now time.Time) ([]outage, Day) {
 	t.Helper()
 	days, total, err := readDays(t.Context(), s, now, shownDays)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	outages, err := readOutages(t.Context(), s, days)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return outages, total
 }
 
@@ -85,9 +82,7 @@ func TestIncidents(t *testing.T) {
 			for _, i := range incidents(outages, time.Time{}, now) {
 				got = append(got, i.Start().Format("15:04-")+i.End().Format("15:04: ")+i.downtime(lang.English))
 			}
-			if text := strings.Join(got, ", "); text != want {
-				t.Errorf("%q: got %q, want %q", minutes, text, want)
-			}
+			check.Equal(t, strings.Join(got, ", "), want, "%q", minutes)
 		}
 	})
 }
@@ -153,17 +148,14 @@ func TestFeedDuringOutage(t *testing.T) {
 			for _, e := range feed.Entries {
 				got = append(got, fmt.Sprint(e.ID, " ", e.Updated.Format(time.RFC3339), " ", e.Title, ": ", e.Content.Text))
 			}
-			if !slices.Equal(got, entries) || w.Header().Get("Cache-Control") != caching {
-				t.Errorf("%s:\ngot  %q with %s\nwant %q with %s", what, got, w.Header().Get("Cache-Control"), entries, caching)
-			}
+			check.Slices(t, got, entries, what)
+			check.Equal(t, w.Header().Get("Cache-Control"), caching, what)
 			html := httptest.NewRecorder()
 			p.ServeHTTP(html, httptest.NewRequest(http.MethodGet, Path, nil))
 			if body := html.Body.String(); !strings.Contains(body, "<strong>"+state+"</strong>") || strings.Count(body, `role="status"`) != 1 || !strings.Contains(body, `<a href="/feeds/status.atom">`) {
 				t.Errorf("%s: got %s, want %s and a link to the feed", what, body, state)
 			}
-			if link := html.Header().Get("Link"); !strings.Contains(link, `</feeds/status.atom>; rel="alternate"`) {
-				t.Errorf("%s: got Link %s, want the feed", what, link)
-			}
+			check.Contains(t, html.Header().Get("Link"), `</feeds/status.atom>; rel="alternate"`, "%s: Link", what)
 		}
 		run(10*time.Minute, true)
 		expect("before", "public, max-age=30", "All systems operational.")
@@ -189,8 +181,7 @@ func TestFeedDuringOutage(t *testing.T) {
 		}
 		w = httptest.NewRecorder()
 		p.ServeFeed(w, httptest.NewRequest(http.MethodPost, FeedPath, nil))
-		if w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD" {
-			t.Errorf("POST: got %d %v, want 405", w.Code, w.Header())
-		}
+		check.Equal(t, w.Code, 405, "POST: %v", w.Header())
+		check.Equal(t, w.Header().Get("Allow"), "GET, HEAD", "POST: %v", w.Header())
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
 )
@@ -19,9 +20,7 @@ func TestPercent(t *testing.T) {
 		{}: "no data", {Minutes: 1440, Up: 1440}: "100%", {Minutes: 129600, Up: 129599}: "99.99%",
 		{Minutes: 1440, Up: 1439}: "99.93%", {Minutes: 100}: "0.00%",
 	} {
-		if got := day.percent(lang.English); got != want {
-			t.Errorf("%+v: got %s, want %s", day, got, want)
-		}
+		check.Equal(t, day.percent(lang.English), want, "%+v", day)
 	}
 }
 
@@ -29,9 +28,7 @@ var service = page.Service{ServiceName: "palmares", Credit: "Source : palmares",
 
 func TestBudgetLeft(t *testing.T) {
 	for day, want := range map[Day]int{{Minutes: 50, Up: 50}: 0, {Minutes: 50, Up: 49}: -1, {Minutes: 10_000, Up: 9_990}: 90, {Minutes: 10_000, Up: 9_800}: -100} {
-		if got := day.BudgetLeft(); got != want {
-			t.Errorf("%+v: got %d minutes left, want %d", day, got, want)
-		}
+		check.Equal(t, day.BudgetLeft(), want, "%+v: minutes left", day)
 	}
 }
 
@@ -56,16 +53,13 @@ func TestPage(t *testing.T) {
 		at.Time = at.Add(freshFor)
 		body := get().Body.String()
 		for _, text := range []string{"<strong>50.00%</strong>", `class="bad"`, "15\u00a0Nov\u00a02026 · 50.00%", "The target is 99%"} {
-			if !strings.Contains(body, text) {
-				t.Errorf("got %s, want %q", body, text)
-			}
+			check.Contains(t, body, text)
 		}
 		// The table lists the value of each bar.
 		row := `<tr><th scope="row"><time datetime="2026-11-15">` + "15\u00a0Nov\u00a02026" + `</time></th><td class="number">50.00%</td></tr>`
 		bar := `<rect class="bad" x="890" y="40" width="7" height="40" rx="1">`
-		if !strings.Contains(body, row) || !strings.Contains(body, bar) {
-			t.Errorf("got %s, want %s and %s", body, row, bar)
-		}
+		check.Contains(t, body, row)
+		check.Contains(t, body, bar)
 		if rows, bars := strings.Count(body, `<tr><th scope="row">`), strings.Count(body, `<rect class="`); rows != shownDays || bars != shownDays {
 			t.Errorf("got %d rows and %d bars, want %d", rows, bars, shownDays)
 		}
@@ -100,9 +94,7 @@ func TestErrorPage(t *testing.T) {
 			if body := w.Body.String(); !strings.Contains(body, want.text) || !strings.Contains(body, "<nav") || strings.Contains(body, "closed") {
 				t.Errorf("%s: got %s, want %q", method, body, want.text)
 			}
-			if (w.Header().Get("Retry-After") != "") != (want.status == 503) {
-				t.Errorf("%s: got Retry-After %q with %d, want it only with 503", method, w.Header().Get("Retry-After"), want.status)
-			}
+			check.Equal(t, (w.Header().Get("Retry-After") != ""), (want.status == 503), "%s: %q %d", method, w.Header().Get("Retry-After"), want.status)
 		}
 	})
 }
@@ -136,7 +128,5 @@ func TestPageAfterWrongClock(t *testing.T) {
 	at.pass(freshFor)
 	w = httptest.NewRecorder()
 	p.ServeHTTP(w, httptest.NewRequest("GET", Path, nil))
-	if !strings.Contains(w.Body.String(), "since 15\u00a0Nov\u00a02026") {
-		t.Errorf("got %s, want days until today", w.Body)
-	}
+	check.Contains(t, w.Body.String(), "since 15\u00a0Nov\u00a02026", "want days until today")
 }

@@ -16,6 +16,7 @@ import (
 
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
@@ -112,30 +113,20 @@ func TestPageSizes(t *testing.T) {
 func fetchCompressed(t *testing.T, s *blackbox.Server, path string) (string, int) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	request.Header.Set("Accept-Encoding", "gzip")
 	response, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: got %d, want 200", path, response.StatusCode)
-	}
+	check.Must(t, response.StatusCode, http.StatusOK, path)
 	sent := blackbox.ReadAll(t, response.Body)
 	if response.Header.Get("Content-Encoding") != "gzip" {
 		return sent, len(sent)
 	}
 	plain, err := gzip.NewReader(strings.NewReader(sent))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	text, err := io.ReadAll(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(text), len(sent)
 }
 
@@ -147,19 +138,14 @@ func TestNotFoundLinks(t *testing.T) {
 		"/en/docs/x": "/en/docs", "/fr/explorer/x/y": "/fr/explorer", "/en/status/x": "/en/status", "/fr/tools/plume/x": "/fr/tools/plume", "/en/method/x": "/en/method",
 	} {
 		request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		request.Header.Set("Accept", "text/html")
 		response, err := http.DefaultTransport.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		_, suggested, _ := strings.Cut(blackbox.ReadAll(t, response.Body), "<h2>")
 		_ = response.Body.Close()
-		if response.StatusCode != http.StatusNotFound || !strings.Contains(suggested, `<li><a href="`+above+`"`) {
-			t.Errorf("%s: got %d and suggestions %s, want 404 with a link to %s", path, response.StatusCode, suggested, above)
-		}
+		check.Equal(t, response.StatusCode, http.StatusNotFound, path)
+		check.Contains(t, suggested, `<li><a href="`+above+`"`, path)
 	}
 }
 
@@ -171,9 +157,7 @@ func TestExampleRequest(t *testing.T) {
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/en/")
 	line := p.Text("#curl")
 	out, err := exec.Command("sh", "-c", line).Output()
-	if err != nil {
-		t.Fatalf("%s: got %v, want success", line, err)
-	}
+	check.OK(t, err, line)
 	var tools struct{ Data []struct{ Score float64 } }
 	if err := json.Unmarshal(out, &tools); err != nil || len(tools.Data) != 2 || tools.Data[1].Score < 8 {
 		t.Errorf("%s: got %v and %s, want two tools with a score of 8 or more", line, err, out)
@@ -262,9 +246,7 @@ func TestEarlierReleaseByLinks(t *testing.T) {
 			if got := p.URL(); step.path != "" && got != base+page.LocalPath(l, step.path) {
 				t.Fatalf("%s: got %s, want %s", step.follow, got, step.path)
 			}
-			if text := p.Text("main"); !strings.Contains(text, step.text) {
-				t.Errorf("%s: got %s, want %q", step.follow, text, step.text)
-			}
+			check.Contains(t, p.Text("main"), step.text, step.follow)
 		}
 		if p.Exists("main .warning") {
 			t.Error("got an earlier release, want the current catalog")
@@ -280,9 +262,7 @@ func TestToolWithoutScripts(t *testing.T) {
 	const path = "/en/tools/plume"
 	with := chrome.Open(t, browser.Look{}, "http://"+s.Address+path)
 	without := chrome.Open(t, browser.Look{NoScript: true}, "http://"+s.Address+path)
-	if text := without.Text("main"); text != with.Text("main") {
-		t.Errorf("without scripts: got\n%s\nwant the same text as with scripts", text)
-	}
+	check.Equal(t, without.Text("main"), with.Text("main"), "without scripts: want the same text as with scripts")
 	for _, part := range []string{"svg.chart path.s0", "svg.chart circle", ".list a[href^='/en/tools/']", ".entries a", ".programs a[href='/api/v1/tools/plume']", ".versions a[href^='/en/tools/plume?as_of=']", ".versions ins"} {
 		if !without.Exists(part) {
 			t.Errorf("without scripts: got no %s, want one", part)

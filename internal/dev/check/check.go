@@ -1,0 +1,101 @@
+// Package check compares what a test got with what it wants, one line for each
+// check. Functions continue after a difference, except Must and OK, for what the
+// rest of the test needs. The last arguments say what was compared: one value, or
+// a format and its values.
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// OK ends the test if there is an error.
+func OK(t testing.TB, err error, what ...any) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(label(what) + err.Error())
+	}
+}
+
+// Equal reports a difference.
+func Equal[T comparable](t testing.TB, got, want T, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Error(label(what) + difference(got, want))
+	}
+}
+
+// Must ends the test if there is a difference.
+func Must[T comparable](t testing.TB, got, want T, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Fatal(label(what) + difference(got, want))
+	}
+}
+
+// Slices reports the first difference between two lists.
+func Slices[S ~[]E, E comparable](t testing.TB, got, want S, what ...any) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Error(label(what) + difference(got, want))
+	}
+}
+
+// Contains reports that a part is missing.
+func Contains(t testing.TB, got, part string, what ...any) {
+	t.Helper()
+	if !strings.Contains(got, part) {
+		t.Errorf("%sgot %s, want it to contain %q", label(what), shown(got), part)
+	}
+}
+
+func label(what []any) string {
+	switch len(what) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprint(what[0]) + ": "
+	}
+	return fmt.Sprintf(what[0].(string), what[1:]...) + ": "
+}
+
+// shownBytes is the length up to which both values of a difference are shown whole.
+const shownBytes = 400
+
+// difference shows short values whole, texts from where they differ, and large values
+// field by field.
+func difference(got, want any) string {
+	g, w := shown(got), shown(want)
+	if len(g)+len(w) <= shownBytes && g != w {
+		return fmt.Sprintf("got %s, want %s", g, w)
+	}
+	if g, isText := got.(string); isText {
+		w := want.(string)
+		at := 0
+		for at < min(len(g), len(w)) && g[at] == w[at] {
+			at++
+		}
+		from := max(0, at-shownBytes/4)
+		return fmt.Sprintf("the texts differ at byte %d: got %.*q, want %.*q", at, shownBytes, g[from:], shownBytes, w[from:])
+	}
+	everything := gocmp.Exporter(func(reflect.Type) bool { return true })
+	return "got (-) and want (+) differ:\n" + cmp.Or(gocmp.Diff(got, want, everything), fmt.Sprintf("got %s, want %s, which differ only as pointers", g, w))
+}
+
+func shown(value any) string {
+	switch value := value.(type) {
+	case string:
+		return fmt.Sprintf("%q", value)
+	case []string:
+		return fmt.Sprintf("%q", value)
+	case error, fmt.Stringer:
+		return fmt.Sprint(value)
+	}
+	return fmt.Sprintf("%+v", value)
+}
