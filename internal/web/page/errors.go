@@ -2,14 +2,12 @@ package page
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 	"palmares/internal/web/visitor"
 )
 
@@ -51,6 +49,11 @@ func (s Service) Handle(policy string, serve func(http.ResponseWriter, *http.Req
 	}
 }
 
+// ErrNoDatabase returns the error for a database that does not respond.
+func ErrNoDatabase(cause error) error {
+	return &problem.Problem{Code: problem.Unavailable, Message: "Our database is unavailable at the moment. Try again in a minute.", Cause: cause}
+}
+
 // Fail sends the page of an error, and logs those of the server. Content has the language
 // and the path of the page.
 func (s Service) Fail(w http.ResponseWriter, r *http.Request, err error, content Content, data ErrorPage) {
@@ -58,9 +61,6 @@ func (s Service) Fail(w http.ResponseWriter, r *http.Request, err error, content
 		return // the client has disconnected
 	}
 	reason, l := problem.Of(err), lang.Parse(string(content.Language))
-	if _, found := errors.AsType[*store.Error](err); found && reason.Code == problem.Internal {
-		reason = &problem.Problem{Code: problem.Unavailable, Message: "Our database is unavailable at the moment. Try again in a minute.", Cause: err}
-	}
 	data.Title = cmp.Or(data.Title, l.Text(cmp.Or(errorTitles[reason.Code], "Something went wrong")))
 	data.Text = cmp.Or(data.Text, reason.In(l))
 	status := reason.Code.Status()

@@ -365,7 +365,7 @@ func (p *Pages) renderGallery(header http.Header, r *http.Request, query map[str
 	}
 	found, more, err := p.Queries.Public(r.Context(), data.Search, galleryLength, (number-1)*galleryLength)
 	if err != nil {
-		return nil, err
+		return nil, page.ErrNoDatabase(err)
 	}
 	for _, q := range found {
 		address := strings.TrimPrefix(q.Named, p.PublicURL)

@@ -34,7 +34,7 @@ func (v *categoryView) prepare(ctx context.Context, s *Site, r *request) (err er
 	r.feeds = []page.Feed{categoryFeed(r, v.Category.Slug, v.Category.Label)}
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}, crumb{v.Category.Label, "/categories/" + v.Category.Slug}),
 		itemList(r, v.Tools.Items, v.Tools.Meta.First()))
-	v.Market, err = s.loadMarket(ctx, r, r.slug(), "")
+	v.Market, err = s.loadMarket(ctx, r, r.Slug(), "")
 	r.figures = []*figure{v.Market}
 	return err
 }

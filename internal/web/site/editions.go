@@ -157,9 +157,10 @@ func (f categoryFigures) total() int { return f.New + f.Retired + f.Scores + f.P
 // cut".
 func (e *edition) Summary() string {
 	var parts []string
+	after := map[bool]string{true: "+ ", false: " "}[e.HasMore]
 	for _, f := range e.Figures {
 		if f.Count > 0 {
-			parts = append(parts, strconv.Itoa(f.Count)+" "+f.Name)
+			parts = append(parts, strconv.Itoa(f.Count)+after+f.Name)
 		}
 	}
 	return strings.Join(parts, " · ")

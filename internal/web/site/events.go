@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/pricing"
@@ -459,7 +458,12 @@ func (c *eventCatalog) link(r *request, e *event) string {
 }
 
 func isReadable(shown *catalog.Release, number int) bool {
-	return slices.ContainsFunc(shown.Readable(), func(info *ent.Release) bool { return info.ID == number })
+	for _, info := range shown.Readable() {
+		if info.ID == number {
+			return true
+		}
+	}
+	return false
 }
 
 // pageExists reports whether a release has the page of an item at a path. Pages of

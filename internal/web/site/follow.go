@@ -3,7 +3,6 @@ package site
 import (
 	"cmp"
 	"context"
-	"html/template"
 	"net/url"
 	"strings"
 
@@ -34,34 +33,28 @@ func (v *followView) prepare(_ context.Context, _ *Site, r *request) error {
 func (v *followView) FeedPath() string { return "/tools/" + v.Slug + "/changes.atom" }
 
 // reader is a program that opens a feed.
-type reader struct {
-	Name string
-	URL  template.URL
-}
+type reader struct{ Name, URL string }
 
 // Readers returns links that open a feed in a reader.
 func (v *followView) Readers(feed string) []reader {
 	return []reader{
-		{"Feedly", template.URL("https://feedly.com/i/subscription/feed/" + url.QueryEscape(feed))}, //nolint:gosec // escaped
-		{"Inoreader", template.URL("https://www.inoreader.com/?add_feed=" + url.QueryEscape(feed))}, //nolint:gosec // escaped
+		{"Feedly", "https://feedly.com/i/subscription/feed/" + url.QueryEscape(feed)},
+		{"Inoreader", "https://www.inoreader.com/?add_feed=" + url.QueryEscape(feed)},
 	}
 }
 
 // ReportURL returns the address to report an error about a page to, with the page and the
 // release filled in, or "" if the operator has none.
-func (r *request) ReportURL(name string, release int) template.URL {
+func (r *request) ReportURL(name string, release int) string {
 	contact := r.service.Contact
 	if contact == "" || strings.Contains(contact, "://") {
-		return template.URL(contact) //nolint:gosec // configured
+		return contact
 	}
 	subject := r.lang.Text("Error on the page of %s", name)
 	body := r.lang.Text("Page: %s\nRelease: %s\nField (such as price or score): \nWhat is wrong: \n", r.URL(r.path), r.lang.Number(release))
 	query := strings.ReplaceAll(url.Values{"subject": {subject}, "body": {strings.ReplaceAll(body, "\n", "\r\n")}}.Encode(), "+", "%20")
-	return template.URL("mailto:" + url.PathEscape(contact) + "?" + query) //nolint:gosec // escaped
+	return "mailto:" + url.PathEscape(contact) + "?" + query
 }
 
 // Publisher returns who publishes the pages.
 func (r *request) Publisher() string { return cmp.Or(r.service.Publisher, r.service.ServiceName) }
-
-// Slug returns the slug in the path.
-func (r *request) Slug() string { return r.slug() }

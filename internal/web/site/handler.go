@@ -130,8 +130,8 @@ func Patterns() (patterns []string) {
 		if r.pattern != HomePattern {
 			patterns = append(patterns, r.pattern)
 		}
-		if len(r.pathParams()) == 0 {
-			patterns = append(patterns, page.MarkdownPath(r.pathOf(nil)))
+		if pattern := r.markdownPattern(); pattern != "" {
+			patterns = append(patterns, pattern)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(moved)) {
@@ -159,8 +159,8 @@ func (s *Site) newMux() *http.ServeMux {
 			}
 		}
 		mux.HandleFunc(r.pattern, handle)
-		if path := r.pathOf(nil); len(r.pathParams()) == 0 {
-			mux.HandleFunc(page.MarkdownPath(path), handle)
+		if pattern := r.markdownPattern(); pattern != "" {
+			mux.HandleFunc(pattern, handle)
 		}
 	}
 	for from, to := range moved {

@@ -66,6 +66,7 @@ func TestMarkdownVersions(t *testing.T) {
 			"/cimetiere/buvard":                   "# Buvard\n",
 			"/changes":                            "# Changes to the catalog\n",
 			"/editions/1":                         "# Edition 1",
+			"/tools/plume/follow":                 "# Follow Plume\n",
 			"/tools/plume?as_of=1":                "as of release 1",
 		} {
 			found := link.FindStringSubmatch(get(t, handler, target, 200))

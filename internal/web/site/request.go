@@ -123,7 +123,8 @@ func (r *request) Sort() string {
 	return cmp.Or(r.Param("sort"), defaultSort(r.variables))
 }
 
-func (r *request) slug() string {
+// Slug returns the slug in the path, or "".
+func (r *request) Slug() string {
 	slug, _ := r.variables["slug"].(string)
 	return slug
 }
@@ -200,7 +201,7 @@ func (r *request) notFound(now, then lang.Message) error {
 	if r.AsOf() != "" {
 		now = then
 	}
-	return problem.New(problem.NotFound, string(now), r.slug())
+	return problem.New(problem.NotFound, string(now), r.Slug())
 }
 
 // Path returns the path of the page.
@@ -222,10 +223,10 @@ func (r *request) restURL() string {
 	case r.rest == "":
 		return ""
 	case strings.HasSuffix(r.rest, "/"):
-		return r.Link(r.rest, r.slug())
-	case r.slug() != "": // of a category
+		return r.Link(r.rest, r.Slug())
+	case r.Slug() != "": // of a category
 		query := maps.Clone(r.query)
-		query.Set("category", r.slug())
+		query.Set("category", r.Slug())
 		return (&request{route: &route{rest: r.rest}, query: query}).restURL()
 	}
 	if sort := r.Param("sort"); sort != "" && !slices.Contains(restSorts, sort) {
@@ -264,8 +265,8 @@ func (r *request) downloads() []download {
 	for _, name := range notInFiles {
 		query.Del(name)
 	}
-	if r.slug() != "" {
-		query.Set("category", r.slug())
+	if r.Slug() != "" {
+		query.Set("category", r.Slug())
 	}
 	file := "/account/downloads/" + r.table
 	csv, lines := page.WithQuery(file+".csv", query.Encode()), page.WithQuery(file+".ndjson", query.Encode())
@@ -341,6 +342,18 @@ func (rt *route) pathParams() (names []string) {
 		names = append(names, match[1])
 	}
 	return names
+}
+
+// markdownPattern returns the pattern of the Markdown version, or "" if the last variable in
+// the path has its suffix.
+func (rt *route) markdownPattern() string {
+	switch {
+	case rt.pattern == HomePattern:
+		return page.MarkdownPath("/")
+	case strings.HasSuffix(rt.pattern, "}"):
+		return ""
+	}
+	return page.MarkdownPath(rt.pattern)
 }
 
 // pathOf returns the path of the page with the given variables.

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"palmares/internal/core/lang"
-	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/web/page"
 )
@@ -109,8 +108,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l := lang.Of(r.Context())
 		data, err := p.read()
 		if err != nil {
-			p.Fail(w, r, &problem.Problem{Code: problem.Unavailable, Message: "Our database is unavailable at the moment. Try again in a minute.", Cause: err},
-				p.content(l, nil), page.ErrorPage{Title: l.Text("Status unknown")})
+			p.Fail(w, r, page.ErrNoDatabase(err), p.content(l, nil), page.ErrorPage{Title: l.Text("Status unknown")})
 			return nil
 		}
 		w.Header().Set("Link", "<"+FeedPath+`>; rel="alternate"; type="application/atom+xml"; title="Incidents"`)
