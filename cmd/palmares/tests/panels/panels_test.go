@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -59,12 +60,21 @@ var panels = map[string]struct {
 		})}
 	}},
 	"good-and-affordable": {nil, func(w *world) any {
-		slugs := w.slugs(func(t tool) bool { return t.monthly() >= 0 && t.monthly() <= 2000 && t.score >= 80 })
-		slices.SortStableFunc(slugs, func(a, b string) int { return w.newest().tools[a].monthly() - w.newest().tools[b].monthly() })
+		slugs := w.slugs(func(t tool) bool {
+			free := t.pricing == "gratuit" || t.cents == 0 // whatever the period of the price
+			return (free || t.monthly() >= 0 && t.monthly() <= 2000) && t.score >= 80
+		})
+		price := func(slug string) int { // missing ones last
+			if cents := w.newest().tools[slug].monthly(); cents >= 0 {
+				return cents
+			}
+			return math.MaxInt
+		}
+		slices.SortStableFunc(slugs, func(a, b string) int { return cmp.Compare(price(a), price(b)) })
 		var items list
 		for _, slug := range slugs {
 			t := w.newest().tools[slug]
-			billing := map[string]string{"mois": "month", "an": "year", "poste / mois": "seat_month"}[t.period]
+			billing := map[string]string{"mois": "month", "an": "year", "poste / mois": "seat_month", "heure": "hour", "requête": "use", "lune": "other"}[t.period]
 			items = append(items, object{"slug": slug, "name": "Outil " + slug, "score": hundredths(t.score * 10), "price": t.price(),
 				"monthlyPrice": hundredths(t.monthly()), "billingPeriod": billing})
 		}
