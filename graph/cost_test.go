@@ -12,6 +12,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -19,7 +20,7 @@ func TestCosts(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	feedtest.Publish(t, s, demo.Catalog())
 	e := newExecutor(s)
-	testkit.Check(t, e.Preload(t.Context()))
+	check.OK(t, e.Preload(t.Context()))
 	for query, want := range map[string]int{
 		"{feed {release}}":                                               2,
 		"{tools(limit: 3) {items {slug}}}":                               1 + 1 + 3 + 5,
@@ -88,21 +89,15 @@ func TestCosts(t *testing.T) {
 		`query @asOf(release: 1) {tools(limit: 3, filter: {search: "a"}) {items {slug}}}`: 1 + 1 + 3 + 5 + 100 + 2_200 + 1_000,
 		`query @asOf(release: 9) {feed {release}}`:                                        2 + 10_000, // there is none
 	} {
-		if got := execute(t, e, "", query).Cost; got != want {
-			t.Errorf("%s: got %d, want %d", query, got, want)
-		}
+		check.Equal(t, execute(t, e, "", query).Cost, want, query)
 	}
 	// In a catalog of 5,000 tools, a filter costs a twentieth.
 	small := graphtest.New(graph.Config{Catalog: s, Tools: func() int { return 5_000 }})
-	if got, want := execute(t, small, "", "{tools(limit: 3, filter: {icps: [mixte]}) {items {slug}}}").Cost, 1+1+3+5+5; got != want {
-		t.Errorf("5,000 tools: got %d, want %d", got, want)
-	}
+	check.Equal(t, execute(t, small, "", "{tools(limit: 3, filter: {icps: [mixte]}) {items {slug}}}").Cost, 1+1+3+5+5, "5,000 tools")
 	// A filter in a variable costs the same as a literal one.
 	const query = "query ($f: ToolFilter) {tools(limit: 3, filter: $f) {items {slug}}}"
 	for cost, filter := range map[int]any{10: nil, 110: map[string]any{"categories": []any{"code"}}, 2_310: map[string]any{"search": "code"}} {
-		if got := execute(t, e, "", query, map[string]any{"f": filter}).Cost; got != cost {
-			t.Errorf("%v: got %d, want %d", filter, got, cost)
-		}
+		check.Equal(t, execute(t, e, "", query, map[string]any{"f": filter}).Cost, cost, filter)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -319,11 +320,9 @@ func TestErrorsBelowRoot(t *testing.T) {
 			continue
 		}
 		path, err := json.Marshal(result.Errors[0].Path)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		locations, err := json.Marshal(result.Errors[0].Locations)
-		testkit.Check(t, err)
-		if got := string(path) + " " + string(locations); got != want {
-			t.Errorf("%s: got %s, want %s", query, got, want)
-		}
+		check.OK(t, err)
+		check.Equal(t, string(path)+" "+string(locations), want, query)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/core/text"
+	"palmares/internal/dev/check"
 )
 
 // A search ignores order, case and accents, and is ordered by relevance unless
@@ -33,9 +34,7 @@ func TestSearch(t *testing.T) {
 		if slices.Sort(sorted); !slices.Equal(sorted, both) {
 			t.Errorf("sorted by name: got %v, want %v", sorted, both)
 		}
-		if got := found(`filter: {search: "code", categories: ["voix"], scoreMin: 10}`); len(got) != 0 {
-			t.Errorf("with other filters: got %v, want none", got)
-		}
+		check.Equal(t, len(found(`filter: {search: "code", categories: ["voix"], scoreMin: 10}`)), 0, "with other filters")
 		for _, text := range []string{"🙂", "…!?", "%", "_", `\\\"`, "NEAR(a b)", "a* OR b", "שלום", strings.Repeat("x", 200)} {
 			execute(t, e, auth.Developer, `query ($q: String) {tools(filter: {search: $q}) {items {slug}}}`, map[string]any{"q": text})
 			mustExecute(t, e, `query ($q: String) {tools(filter: {search: $q}) {meta {total}} toolGroups(by: category, filter: {search: $q}) {count}}`, map[string]any{"q": text})

@@ -11,6 +11,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -88,26 +89,20 @@ func TestSeriesStartWithTheHistory(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
 		const query = `{series(metrics: [count, additions], every: release) {metric points {release value}} movers(metric: score, from: "2020-01-01") {slug}}`
-		if got, want := mustExecute(t, e, query), `{"series":[],"movers":[]}`; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.Equal(t, mustExecute(t, e, query), `{"series":[],"movers":[]}`)
 		better := func(score float64) *record.Tool { return feedtest.Tool("a", func(t *record.Tool) { t.Score = &score }) }
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-01", better(5)))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-02", better(6), feedtest.Tool("b")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-01-03", better(8), feedtest.Tool("b"), feedtest.Tool("c")))
 		const change = `"movers":[{"slug":"a"}]}`
-		if got, want := mustExecute(t, e, query), `{"series":[{"metric":"count","points":[{"release":1,"value":1},{"release":2,"value":2},{"release":3,"value":3}]},`+
-			`{"metric":"additions","points":[{"release":1,"value":0},{"release":2,"value":1},{"release":3,"value":1}]}],`+change; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.Equal(t, mustExecute(t, e, query), `{"series":[{"metric":"count","points":[{"release":1,"value":1},{"release":2,"value":2},{"release":3,"value":3}]},`+
+			`{"metric":"additions","points":[{"release":1,"value":0},{"release":2,"value":1},{"release":3,"value":1}]}],`+change)
 		if _, err := publish.Prune(t.Context(), s, 2); err != nil {
 			t.Fatal(err)
 		}
 		e = newExecutor(s)
-		if got, want := mustExecute(t, e, query), `{"series":[{"metric":"count","points":[{"release":2,"value":2},{"release":3,"value":3}]},`+
-			`{"metric":"additions","points":[{"release":2,"value":0},{"release":3,"value":1}]}],`+change; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.Equal(t, mustExecute(t, e, query), `{"series":[{"metric":"count","points":[{"release":2,"value":2},{"release":3,"value":3}]},`+
+			`{"metric":"additions","points":[{"release":2,"value":0},{"release":3,"value":1}]}],`+change)
 	})
 }
 
@@ -139,9 +134,7 @@ func TestPricesAsNumbers(t *testing.T) {
 			"{priceChangeCounts(direction: down) {month count}}":                                                          `{"priceChangeCounts":[{"month":"2025-01","count":1},{"month":"2025-03","count":1}]}`,
 			"{toolGroups(by: category) {minMonthlyPrice avgMonthlyPrice medianMonthlyPrice maxMonthlyPrice medianScore}}": `{"toolGroups":[{"minMonthlyPrice":8.33,"avgMonthlyPrice":8.67,"medianMonthlyPrice":8.67,"maxMonthlyPrice":9,"medianScore":7.5}]}`,
 		} {
-			if got := mustExecute(t, e, query); got != want {
-				t.Errorf("%s:\ngot  %s\nwant %s", query, got, want)
-			}
+			check.Equal(t, mustExecute(t, e, query), want, query)
 		}
 	})
 }
@@ -180,9 +173,7 @@ func TestFiltersOfComparisonsAndRetiredTools(t *testing.T) {
 			`{retirementGroups(by: [], retiredSince: "2026-02-01") {period category reason count}}`:   `{"retirementGroups":[{"period":null,"category":null,"reason":null,"count":2}]}`,
 			`{retirementGroups(every: week, retiredBefore: "2026-02-01") {period count}}`:             `{"retirementGroups":[{"period":"2026-W03","count":1}]}`,
 		} {
-			if got := mustExecute(t, e, query); got != want {
-				t.Errorf("%s:\ngot  %s\nwant %s", query, got, want)
-			}
+			check.Equal(t, mustExecute(t, e, query), want, query)
 		}
 	})
 }
@@ -204,17 +195,13 @@ func checkSlugsOf(t *testing.T, e *graph.Executor, field, want string) {
 func TestDashboardsNeedNoStatements(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		editions, err := demo.Editions()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, edition := range editions {
 			feedtest.Publish(t, s, edition.Feed)
 		}
 		statements := countStatements(s)
 		e := newExecutor(s)
-		if err := e.Preload(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, e.Preload(t.Context()))
 		statements.Store(0)
 		for _, query := range []string{
 			"{series(metrics: [count, mean_score, median_monthly_price, additions, retirements], by: category, every: release) {points {value}}}",

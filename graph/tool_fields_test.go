@@ -12,6 +12,7 @@ import (
 	"palmares/graph/model"
 	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/release"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -69,9 +70,7 @@ func TestToolsHaveValues(t *testing.T) {
 // The program does not start if the schema has an order or a metric that tools do not
 // have.
 func TestOrdersAndMetricsAreCheckedAtStartup(t *testing.T) {
-	if err := checkFields(Schema()); err != nil {
-		t.Errorf("got %v, want no error", err)
-	}
+	check.Equal(t, checkFields(Schema()), nil)
 	extended := *Schema()
 	sort := *extended.Types["ToolSort"]
 	sort.EnumValues = append(slices.Clone(sort.EnumValues), &ast.EnumValueDefinition{Name: "weight_asc"})
@@ -88,7 +87,7 @@ func TestOrdersAndMetricsAreCheckedAtStartup(t *testing.T) {
 // Every field of ToolFilter has a condition.
 func TestFiltersHaveConditions(t *testing.T) {
 	empty, err := release.NewCatalog(testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler), 0, nil).Load(t.Context())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	r := newReader(nil, empty, AsOf{}, nil)
 	for i, field := range reflect.VisibleFields(reflect.TypeFor[model.ToolFilter]()) {
 		filter := &model.ToolFilter{}

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -23,17 +23,13 @@ type changesPage struct {
 func readChanges(t *testing.T, handler http.Handler, target string) (page changesPage, next string) {
 	t.Helper()
 	got := get(handler, target)
-	if got.Code != 200 {
-		t.Fatalf("%s: got %d %s, want 200", target, got.Code, got.Body)
-	}
-	testkit.Check(t, json.Unmarshal(got.Body.Bytes(), &page))
+	check.Must(t, got.Code, 200, "%s: %s", target, got.Body)
+	check.OK(t, json.Unmarshal(got.Body.Bytes(), &page))
 	for _, link := range got.Header()["Link"] {
 		if address, rel, _ := strings.Cut(strings.TrimPrefix(link, "<"), ">"); rel == `; rel="next"` {
 			u, err := url.Parse(address)
-			testkit.Check(t, err)
-			if after := u.Query().Get("after"); after != page.Next {
-				t.Errorf("%s: got after %s in Link, want %s", target, after, page.Next)
-			}
+			check.OK(t, err)
+			check.Equal(t, u.Query().Get("after"), page.Next, "%s: after in Link", target)
 			next = u.RequestURI()
 		}
 	}
@@ -58,7 +54,7 @@ func TestChangesAreTheJournal(t *testing.T) {
 		} {
 			selected.Limit = 10_000
 			events, err := journal.Read(t.Context(), s.Read.JournalEntry, selected)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			var want, got []string
 			for _, e := range events {
 				want = append(want, string(e.JSON()))
@@ -75,9 +71,7 @@ func TestChangesAreTheJournal(t *testing.T) {
 				}
 				target = next
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: got %d events, want the %d of the journal", query, len(got), len(want))
-			}
+			check.Slices(t, got, want, query)
 			if page, _ := readChanges(t, handler, "/api/v1/changes?after="+last); strings.Contains(query, "limit=7") && len(page.Data) > 0 {
 				t.Errorf("%s: got %d events after the last page, want none", query, len(page.Data))
 			}

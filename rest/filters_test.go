@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"palmares/internal/dev/check"
 )
 
 // listed is a tool as the list shows it.
@@ -88,9 +90,7 @@ func slugs(tools []listed) (found []string) {
 // MCP counts the same tools.
 func TestToolsForTenEuros(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		if got := len(listTools(t, handler, "price_max=10")); got != 15 {
-			t.Errorf("got %d tools for at most €10 a month, want 15", got)
-		}
+		check.Equal(t, len(listTools(t, handler, "price_max=10")), 15, "tools for at most €10 a month")
 	})
 }
 
@@ -115,9 +115,7 @@ func TestSeveralToolsAtOnce(t *testing.T) {
 			for _, item := range body.Data {
 				slugs = append(slugs, item.Slug)
 			}
-			if text := strings.Join(slugs, ","); text != want {
-				t.Errorf("%s: got %q, want %q", target, text, want)
-			}
+			check.Equal(t, strings.Join(slugs, ","), want, target)
 		}
 		many := "tools?slugs="
 		for i := range 201 {

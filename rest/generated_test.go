@@ -23,6 +23,7 @@ import (
 	"pgregory.net/rapid"
 
 	"palmares/auth"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -40,7 +41,7 @@ func testGenerated(t *testing.T, count int) {
 	for name, value := range map[string]string{
 		"rapid.checks": strconv.Itoa(count), "rapid.seed": cmp.Or(os.Getenv("SEED"), "40"), "rapid.nofailfile": "true",
 	} {
-		testkit.Check(t, flag.Set(name, value))
+		check.OK(t, flag.Set(name, value))
 	}
 	registerDownloads()
 	onDemo(t, func(t *testing.T, handler http.Handler) {
@@ -48,7 +49,7 @@ func testGenerated(t *testing.T, count int) {
 		var page struct {
 			NextSync string `json:"next_sync"`
 		}
-		testkit.Check(t, json.Unmarshal(get(handler, "/api/embeddings?limit=100").Body.Bytes(), &page))
+		check.OK(t, json.Unmarshal(get(handler, "/api/embeddings?limit=100").Body.Bytes(), &page))
 		g.sync = page.NextSync
 		sent, seen := 0, map[string]int{}
 		rapid.Check(t, func(t *rapid.T) {

@@ -29,6 +29,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"palmares/auth"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
@@ -36,18 +37,14 @@ import (
 func document(t testing.TB) []byte {
 	t.Helper()
 	data, err := rest.Describe(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return data
 }
 
 func load(t testing.TB, document []byte) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return doc
 }
 
@@ -84,16 +81,12 @@ func TestOpenAPIDocument(t *testing.T) {
 	handler := onSQLite(t)
 	for _, path := range documentedPaths(t, document(t)) {
 		var indented bytes.Buffer
-		if err := json.Indent(&indented, get(handler, path.example).Body.Bytes(), "", "  "); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Indent(&indented, get(handler, path.example).Body.Bytes(), "", "  "))
 		golden(t, "examples/"+path.operation+".json", append(stable(indented.Bytes()), '\n'))
 	}
 	golden(t, "testdata/openapi.json", append(document(t), '\n')) // contains the examples
 	doc := load(t, document(t))
-	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, doc.Validate(t.Context(), openapi3.EnableExamplesValidation()), nil)
 	// API consoles would send an example of this header, and receive a 304.
 	if tag := doc.Components.Parameters["If-None-Match"].Value; tag.Example != nil || tag.Schema.Value.Example != nil {
 		t.Error("If-None-Match: got an example, want none")
@@ -134,9 +127,7 @@ func TestOpenAPIHasOneMediaTypePerResponse(t *testing.T) {
 			}
 		}
 	}
-	if downloads != 10 {
-		t.Errorf("got %d downloads, want two for each of five lists", downloads)
-	}
+	check.Equal(t, downloads, 10, "downloads")
 }
 
 func TestOpenAPIDocumentIsServed(t *testing.T) {
@@ -145,9 +136,7 @@ func TestOpenAPIDocumentIsServed(t *testing.T) {
 		if got.Code != 200 || !bytes.Equal(got.Body.Bytes(), document(t)) {
 			t.Errorf("got %d %s, want the document", got.Code, got.Body)
 		}
-		if date := got.Header().Get("X-Service-Updated-At"); date != "2026-11-10" {
-			t.Errorf("got date %q, want 2026-11-10", date)
-		}
+		check.Equal(t, got.Header().Get("X-Service-Updated-At"), "2026-11-10", "date")
 		again := get(handler, "/api/v1/openapi.json", "If-None-Match", got.Header().Get("ETag"))
 		if again.Code != 304 || again.Body.Len() > 0 {
 			t.Errorf("with If-None-Match: got %d, want 304", again.Code)
@@ -214,41 +203,27 @@ func TestOpenAPIAsYAML(t *testing.T) {
 		t.Fatalf("got %d %v %.200s, want YAML", asYAML.Code, asYAML.Header(), asYAML.Body)
 	}
 	var want, got any
-	if err := json.Unmarshal(asJSON.Body.Bytes(), &want); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(asYAML.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(asJSON.Body.Bytes(), &want))
+	check.OK(t, yaml.Unmarshal(asYAML.Body.Bytes(), &got))
 	again, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if err := json.Unmarshal(again, &got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v and another document, want the same as in JSON", err)
 	}
 	for _, name := range []string{"Cache-Control", "Vary", "X-Service-Release", "X-Service-Updated-At"} {
-		if asYAML.Header().Get(name) != asJSON.Header().Get(name) {
-			t.Errorf("%s: got %q, want %q", name, asYAML.Header().Get(name), asJSON.Header().Get(name))
-		}
+		check.Equal(t, asYAML.Header().Get(name), asJSON.Header().Get(name), name)
 	}
-	if again := get(handler, "/api/v1/openapi.yaml", "If-None-Match", asYAML.Header().Get("ETag")); again.Code != 304 {
-		t.Errorf("with If-None-Match: got %d, want 304", again.Code)
-	}
+	check.Equal(t, get(handler, "/api/v1/openapi.yaml", "If-None-Match", asYAML.Header().Get("ETag")).Code, 304, "with If-None-Match")
 }
 
 func TestOpenAPIWithNodeLinters(t *testing.T) {
 	node := nodeTools(t)
 	file := filepath.Join(t.TempDir(), "openapi.json")
-	if err := os.WriteFile(file, document(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, document(t), 0o600))
 	if out := node("redocly", "lint", "--config", "redocly.yaml", file); !strings.Contains(out, "Your API description is valid") || strings.Contains(out, "warning") {
 		t.Errorf("redocly: got %s, want no warnings", out)
 	}
-	if out := node("spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint", file); !strings.Contains(out, "No results") {
-		t.Errorf("spectral: got %s, want no results", out)
-	}
+	check.Contains(t, node("spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint", file), "No results", "spectral: want no results")
 }
 
 // Typed clients generated from the document compile without casts, and work.
@@ -256,9 +231,7 @@ func TestTypeScriptClientsWithNode(t *testing.T) {
 	node := nodeTools(t)
 	server := listenWithKeys(t)
 	file := filepath.Join(t.TempDir(), "openapi.json")
-	if err := os.WriteFile(file, document(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, document(t), 0o600))
 	t.Setenv("DOCUMENT", file)
 	t.Setenv("SERVER", server)
 	node("openapi-typescript", file, "--output", "client/schema.d.ts")
@@ -279,13 +252,13 @@ const clientOutput = "48 tools, the first Bosco & Matelots, plume 8.1, No tool h
 func toolColumns(t *testing.T, server string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/api/v1/tools.csv", nil)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	r.Header.Set("Authorization", "Bearer key")
 	response, err := http.DefaultClient.Do(r)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer response.Body.Close()
 	columns, err := bufio.NewReader(response.Body).ReadString('\n')
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return strings.TrimSpace(columns)
 }
 
@@ -307,15 +280,9 @@ func TestGoClient(t *testing.T) {
 	testkit.FullTier(t, "it compiles a program")
 	server := listenWithKeys(t)
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "goclient"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "catalog"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "openapi.json"), document(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "goclient"))))
+	check.OK(t, os.Mkdir(filepath.Join(dir, "catalog"), 0o700))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "openapi.json"), document(t), 0o600))
 	run := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir
@@ -330,18 +297,15 @@ func TestGoClient(t *testing.T) {
 	run("build", "-o", "read", ".")
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "read"), server).CombinedOutput()
 	want := clientOutput + " " + toolColumns(t, server) + "\n"
-	if err != nil || string(out) != want {
-		t.Errorf("got %q and %v, want %q", out, err, want)
-	}
+	check.OK(t, err)
+	check.Equal(t, string(out), want)
 }
 
 // nodeTools installs npm packages and returns a function that runs them.
 func nodeTools(t *testing.T) func(name string, args ...string) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("testdata", "node"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	testkit.NPM(t, dir)
 	run := func(name string, args ...string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -373,9 +337,7 @@ func TestOpenAPISchemasAreDescribed(t *testing.T) {
 				t.Errorf("%s.%s: got no description, want one", name, property)
 			}
 		}
-		if len(schema.Value.Required) != len(schema.Value.Properties) {
-			t.Errorf("%s: got %d required properties, want all %d", name, len(schema.Value.Required), len(schema.Value.Properties))
-		}
+		check.Equal(t, len(schema.Value.Required), len(schema.Value.Properties), "%s: required properties", name)
 	}
 }
 
@@ -386,9 +348,7 @@ func TestResponsesMatchOpenAPI(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		doc := load(t, get(handler, "/api/v1/openapi.json").Body.Bytes())
 		router, err := gorillamux.NewRouter(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		v := &validator{handler: handler, router: router, seen: map[string]bool{}}
 		for path, item := range doc.Paths.Map() {
 			for _, c := range requestsFor(path, item.Get) {
@@ -571,9 +531,7 @@ func (v *validator) check(t *testing.T, c trial) {
 	if err := openapi3filter.ValidateRequest(t.Context(), request); (err != nil) != c.invalid && !lenient(c.target) {
 		t.Errorf("%s: got validation error %v, want invalid: %t", c.target, err, c.invalid)
 	}
-	if err := validateResponse(request, got); err != nil {
-		t.Errorf("%s: got %v, want a response as documented", c.target, err)
-	}
+	check.Equal(t, validateResponse(request, got), nil, c.target)
 	described := route.Operation.Responses.Status(got.Code).Value.Headers
 	for name := range described {
 		optional := strings.HasPrefix(name, "X-Ratelimit") || strings.HasPrefix(name, "X-RateLimit") || strings.HasPrefix(name, "RateLimit") || name == "X-Request-Id" // set by middleware

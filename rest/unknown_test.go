@@ -8,6 +8,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -36,9 +37,8 @@ func TestUnknownParameters(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		// First: a full cache may evict what it has just stored.
 		known, unknown := get(handler, "/api/v1/tools?limit=7"), get(handler, "/api/v1/tools?limit=7&categorie=code")
-		if unknown.Header().Get("ETag") != known.Header().Get("ETag") || unknown.Header().Get("Cache-Status") != "palmares; hit" {
-			t.Errorf("got %v, want the cached response of the same URL without the unknown parameter", unknown.Header())
-		}
+		check.Equal(t, unknown.Header().Get("ETag"), known.Header().Get("ETag"), unknown.Header())
+		check.Equal(t, unknown.Header().Get("Cache-Status"), "palmares; hit", unknown.Header())
 		for target, want := range map[string]string{
 			"tools?categorie=code":             "categorie (did you mean category?)",
 			"tools?cat%C3%A9gorie=code":        "cat%C3%A9gorie (did you mean category?)",

@@ -10,6 +10,7 @@ import (
 
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
@@ -37,9 +38,7 @@ func TestReleasesCommand(t *testing.T) {
 		}
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "up"))
 		const heading = "release  feed date  published  tools  retired  comparisons  readable\n"
-		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "releases")); r.Out != heading {
-			t.Errorf("no releases: got %q, want the heading", r.Out)
-		}
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "releases")).Out, heading, "no releases: want the heading")
 		publishEditions(t, cfg)
 		want := regexp.MustCompile(`\A` + strings.Join([]string{
 			`release  feed date   published         tools  retired  comparisons  readable`,
@@ -56,7 +55,7 @@ func TestReleasesCommand(t *testing.T) {
 func publishEditions(t *testing.T, cfg store.Config) {
 	t.Helper()
 	editions, err := demo.Editions()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for _, edition := range editions {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", edition.Feed)))
 	}
@@ -71,24 +70,18 @@ func TestExportAsOf(t *testing.T) {
 		}
 		publishEditions(t, cfg)
 		editions, err := demo.Editions()
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for i, edition := range editions {
 			r := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", fmt.Sprint(i+1)))
-			if date := `"updated_at":"` + edition.Date + `"`; !strings.Contains(r.Out[:100], date) {
-				t.Errorf("release %d: got %.100s, want %s", i+1, r.Out, date)
-			}
+			check.Contains(t, r.Out[:100], `"updated_at":"`+edition.Date+`"`, "release %d: %.100s", i+1, r.Out)
 		}
-		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of=8")); r.Out != string(demo.Catalog()) {
-			t.Errorf("newest release: got %d bytes, want the demo catalog", len(r.Out))
-		}
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of=8")).Out, string(demo.Catalog()), "newest release: want the demo catalog")
 		for args, want := range map[string]blackbox.Result{
 			"--as-of=9":  {Code: 1, Err: "palmares: no such release: 9 (releases 1 to 8 can be read)\n"},
 			"--as-of=0":  {Code: 2, Err: "palmares: export: --as-of: must be at least 1 (got 0)\n"},
 			"--as-of=-1": {Code: 2, Err: "palmares: export: --as-of: must be at least 1 (got -1)\n"},
 		} {
-			if r := blackbox.Run(t, blackbox.Command(t, cfg, "export", args)); r != want {
-				t.Errorf("%s: got %+v, want %+v", args, r, want)
-			}
+			check.Equal(t, blackbox.Run(t, blackbox.Command(t, cfg, "export", args)), want, args)
 		}
 		for _, value := range []string{"", "x", "1e9", "2026-11-10", "1.5", "99999999999999999999"} {
 			if r := blackbox.Run(t, blackbox.Command(t, cfg, "export", "--as-of="+value)); r.Code != 2 || strings.Count(r.Err, "\n") != 1 {
@@ -120,9 +113,7 @@ func TestInvalidPruning(t *testing.T) {
 			"--before=9":  {Code: 1, Err: "palmares: nothing was changed: before must be a release from 2 to 8 (got 9)\n"},
 			"--before=4":  {Code: 1, Err: "palmares: nothing was changed: --yes is required without a terminal\n"},
 		} {
-			if r := prune(strings.Fields(args)...); r != want {
-				t.Errorf("%s: got %+v, want %+v", args, r, want)
-			}
+			check.Equal(t, prune(strings.Fields(args)...), want, args)
 		}
 		if got := readable(t, cfg); strings.Contains(got, "no") {
 			t.Errorf("got %s, want all releases readable", got)
@@ -157,9 +148,7 @@ func TestPruneWhileServing(t *testing.T) {
 
 		start := time.Now()
 		r := blackbox.MustRun(t, blackbox.Command(t, cfg, "history", "prune", "--before", "4", "--yes"))
-		if want := "Releases 1 (2026-03-03) to 3 (2026-05-05): history removed (107 rows).\nReleases 4 (2026-06-09) to 8 (2026-11-10) can still be read.\n"; r.Out != want {
-			t.Errorf("got %q, want %q", r.Out, want)
-		}
+		check.Equal(t, r.Out, "Releases 1 (2026-03-03) to 3 (2026-05-05): history removed (107 rows).\nReleases 4 (2026-06-09) to 8 (2026-11-10) can still be read.\n")
 		wait.Until(t, "release 3 is no longer served", func() bool {
 			return s.Call(t, http.MethodGet, "/api/v1/tools?as_of=3", "", withKey...).StatusCode == 404
 		})
@@ -185,17 +174,13 @@ func TestPruneWhileServing(t *testing.T) {
 		if r, want := blackbox.Run(t, blackbox.Command(t, cfg, "export", "--as-of", "3")), (blackbox.Result{Code: 1, Err: "palmares: no such release: 3 (releases 4 to 8 can be read)\n"}); r != want {
 			t.Errorf("export: got %+v, want %+v", r, want)
 		}
-		if got, want := readable(t, cfg), "8 yes\n7 yes\n6 yes\n5 yes\n4 yes\n3 no\n2 no\n1 no\n"; got != want {
-			t.Errorf("releases: got %q, want %q", got, want)
-		}
+		check.Equal(t, readable(t, cfg), "8 yes\n7 yes\n6 yes\n5 yes\n4 yes\n3 no\n2 no\n1 no\n", "releases")
 		examine(t, cfg).want(t, "catalog", "ok", "release 8 (feed date 2026-11-10)")
 
 		// The next import continues the history.
 		fourth := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", "4")).Out
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.WriteFile(t, "feed.ndjson", []byte(fourth))))
-		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", "4")).Out; got != fourth {
-			t.Errorf("release 4 after an import: got %d bytes, want the same %d", len(got), len(fourth))
-		}
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", "4")).Out, fourth, "release 4 after an import")
 		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", "8")).Out; got != string(demo.Catalog()) {
 			t.Errorf("release 8 after an import: got %d bytes, want the demo catalog", len(got))
 		}

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -51,9 +52,9 @@ func publishSizes(t testing.TB, s *store.Store, sizes ...int) *release.Catalog {
 	t.Helper()
 	for i, tools := range sizes {
 		var data bytes.Buffer
-		testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: tools, Seed: 4, Revision: 20 * i}))
+		check.OK(t, synth.Write(t.Context(), &data, synth.Options{Tools: tools, Seed: 4, Revision: 20 * i}))
 		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{Force: true})
-		testkit.Check(t, err)
+		check.OK(t, err)
 	}
 	return newCatalog(s)
 }
@@ -168,9 +169,7 @@ func TestGroupsMatchScan(t *testing.T) {
 			}
 		}
 		groups := newest.GroupTools(newest.Sorted(release.ByScore), metricsNamed(t, names), release.Key(by), release.Key("tier"))
-		if len(groups) != len(want) {
-			t.Errorf("%s: got %d groups, want %d", by, len(groups), len(want))
-		}
+		check.Equal(t, len(groups), len(want), "%s: groups", by)
 		for i, g := range groups {
 			of, tested := want[g.Keys], 0
 			for _, row := range of {
@@ -182,9 +181,7 @@ func TestGroupsMatchScan(t *testing.T) {
 				t.Errorf("%s %q: got %d tools, %d tested, want %d and %d, after %v", by, g.Keys, g.Count, g.Tested, len(of), tested, groups[max(0, i-1)].Keys)
 			}
 			for m, name := range names {
-				if got, want := valueOf(g.Values[m]), naiveMetric(name, of, newest.Info.FeedDate); got != want {
-					t.Errorf("%s %q: got %s %v, want %v", by, g.Keys, name, got, want)
-				}
+				check.Equal(t, valueOf(g.Values[m]), naiveMetric(name, of, newest.Info.FeedDate), "%s %q: %s", by, g.Keys, name)
 			}
 		}
 	}
@@ -211,7 +208,7 @@ func TestSeriesMatchScan(t *testing.T) {
 	}
 	for _, interval := range []string{release.Week, release.Month, release.Quarter, release.ByRelease} {
 		points, err := release.Points(newest.Readable(), interval, "", "")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for _, firstImport := range []bool{false, true} {
 			series := newest.Series(points, metricsNamed(t, names), release.Key("category"), nil, firstImport)
 			if len(series) == 0 || len(series)%len(names) != 0 {
@@ -418,7 +415,7 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 				return nil
 			}
 			found, err := newest.Periods(of, interval, since, before)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			return found
 		}
 		for _, interval := range []string{release.Week, release.Month, release.Quarter} {
@@ -490,9 +487,7 @@ func TestPriceChangesOfToolsThatLeftMatchScan(t *testing.T) {
 	}
 	for _, c := range got {
 		sum += c.Count
-		if c.Count != want[c.Month.Name+c.Category] {
-			t.Errorf("%s, %s: got %d changes, want %d", c.Month.Name, c.Category, c.Count, want[c.Month.Name+c.Category])
-		}
+		check.Equal(t, c.Count, want[c.Month.Name+c.Category], "%s, %s: changes", c.Month.Name, c.Category)
 	}
 	if len(got) != len(want) || sum <= current {
 		t.Errorf("got %d groups with %d changes, want %d groups with more than %d", len(got), sum, len(want), current)
@@ -518,7 +513,7 @@ func TestPriceIndexMatchesScan(t *testing.T) {
 	moved := 0
 	for _, interval := range []string{release.Month, release.ByRelease} {
 		points, err := release.Points(newest.Readable(), interval, "", "")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for _, one := range newest.Series(points, metricsNamed(t, []string{"price_index"}), release.Key("pricing"), nil, false) {
 			index := 0.0
 			for i, p := range points {
@@ -582,13 +577,9 @@ func TestWinsMatchScan(t *testing.T) {
 		for _, g := range release.GroupComparisons(newest.Comparisons, "tool", order, 2, nil) {
 			got = append(got, fmt.Sprintf("%s %d %d %.4f", g.Key, g.Count, g.Wins, g.Rate()))
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s:\ngot  %q\nwant %q", order, got, want)
-		}
+		check.Slices(t, got, want, order)
 	}
-	if got := (release.Wins{Count: 160, Wins: 3}).Rate(); got != 0.0188 {
-		t.Errorf("got a rate of %v for 3 of 160, want 0.0188", got)
-	}
+	check.Equal(t, (release.Wins{Count: 160, Wins: 3}).Rate(), 0.0188, "rate of for 3 of 160")
 }
 
 // Alternatives are the nearest tools of a scan.
@@ -632,9 +623,7 @@ func TestAlternativesMatchScan(t *testing.T) {
 			for _, other := range others[:min(limit, len(others))] {
 				want = append(want, other.ID)
 			}
-			if got := slugsOf(newest.Alternatives(newest.Tool(row.ID), limit)); !slices.Equal(got, want) {
-				t.Errorf("%d alternatives to %s: got %q, want %q", limit, row.ID, got, want)
-			}
+			check.Slices(t, slugsOf(newest.Alternatives(newest.Tool(row.ID), limit)), want, "%d alternatives to %s", limit, row.ID)
 			found += len(want)
 		}
 	}

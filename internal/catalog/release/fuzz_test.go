@@ -9,6 +9,7 @@ import (
 
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 // FuzzCursor checks that a cursor is read as it was written, and only in its list, and that
@@ -71,9 +72,7 @@ func FuzzAsOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		asOf, err := ParseAsOf(text)
 		if err != nil {
-			if problem.Of(err).Code != problem.BadInput {
-				t.Errorf("%q: got %v, want a 400", text, err)
-			}
+			check.Equal(t, problem.Of(err).Code, problem.BadInput, "%q: %v", text, err)
 			return
 		}
 		_, dayErr := time.Parse(time.DateOnly, asOf.Date)

@@ -5,6 +5,7 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/catalog/release"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -49,12 +50,8 @@ func TestRanksMatchScan(t *testing.T) {
 		ranked := 0
 		for _, tool := range r.Tools {
 			for _, inCategory := range []bool{false, true} {
-				if got, want := r.Rank(tool, inCategory), naiveRank(now, tool.Slug, inCategory); got != want {
-					t.Errorf("rank of %s: got %v, want %v", tool.Slug, got, want)
-				}
-				if got, want := r.PreviousRank(tool, inCategory), naiveRank(before, tool.Slug, inCategory); got != want {
-					t.Errorf("previous rank of %s: got %v, want %v", tool.Slug, got, want)
-				}
+				check.Equal(t, r.Rank(tool, inCategory), naiveRank(now, tool.Slug, inCategory), "rank of %s", tool.Slug)
+				check.Equal(t, r.PreviousRank(tool, inCategory), naiveRank(before, tool.Slug, inCategory), "previous rank of %s", tool.Slug)
 			}
 			if rank := r.Rank(tool, false); rank.Position > 0 {
 				positions[rank.Position] = true

@@ -32,9 +32,9 @@ var silent = slog.New(slog.DiscardHandler)
 func publishFeed(t testing.TB, s *store.Store, revision int) {
 	t.Helper()
 	var data bytes.Buffer
-	testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: 150, Seed: 4, Revision: revision}))
+	check.OK(t, synth.Write(t.Context(), &data, synth.Options{Tools: 150, Seed: 4, Revision: revision}))
 	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{Force: true})
-	testkit.Check(t, err)
+	check.OK(t, err)
 }
 
 func newCatalog(db release.Database) *release.Catalog {
@@ -44,7 +44,7 @@ func newCatalog(db release.Database) *release.Catalog {
 func load(t testing.TB, c *release.Catalog) *release.Release {
 	t.Helper()
 	r, err := c.Load(t.Context())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return r
 }
 
@@ -61,13 +61,13 @@ func scanRelease(t testing.TB, s *store.Store, number int) (of scan) {
 	t.Helper()
 	var err error
 	of.tools, err = s.Read.Tool.Query().Where(store.Tools.At(number)).All(t.Context())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	of.categories, err = s.Read.Category.Query().Where(store.Categories.At(number)).All(t.Context())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	of.comparisons, err = s.Read.Comparison.Query().Where(store.Comparisons.At(number), comparison.Published(true)).All(t.Context())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	prices, err := s.Read.PriceChange.Query().Where(store.PriceChanges.At(number)).All(t.Context())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	of.prices = map[string][]*ent.PriceChange{}
 	for _, p := range prices {
 		of.prices[p.ToolSlug] = append(of.prices[p.ToolSlug], p)
@@ -239,11 +239,9 @@ func TestReleasesMatchTables(t *testing.T) {
 			}
 		}
 		_, err := publish.Prune(t.Context(), s, 5)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		newest := load(t, followed)
-		if got := len(newest.Readable()); got != 2 {
-			t.Errorf("after pruning: got %d releases that can be read, want 2", got)
-		}
+		check.Equal(t, len(newest.Readable()), 2, "after pruning: releases that can be read")
 		check(t, s, newest)
 		check(t, s, followed.Earlier(newest, newest.Readable()[1]))
 	})
@@ -262,9 +260,7 @@ func TestReservedMemoryIsThatOfTheNewestRelease(t *testing.T) {
 	newest := load(t, c)
 	want := reserved
 	c.Earlier(superseded, superseded.All[1])
-	if reserved != want {
-		t.Errorf("got %d bytes reserved after reading a superseded release, want %d", reserved, want)
-	}
+	check.Equal(t, reserved, want, "bytes reserved after reading a superseded release")
 	if c.Earlier(newest, newest.All[1]); reserved <= want {
 		t.Errorf("got %d bytes reserved with an earlier release, want more than %d", reserved, want)
 	}
@@ -275,24 +271,22 @@ func TestReservedMemoryIsThatOfTheNewestRelease(t *testing.T) {
 func TestPrunedReleasesAreRestored(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		before, err := store.Open(t.Context(), cfg)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		_, err = before.Migrate(t.Context())
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for revision := range 3 {
 			publishFeed(t, before, revision)
 		}
-		testkit.Check(t, before.Close())
+		check.OK(t, before.Close())
 		backup, pruned := testkit.Copy(t, cfg), testkit.Open(t, cfg)
 		_, err = publish.Prune(t.Context(), pruned, 3)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		d := &lateDatabase{Store: pruned}
 		c := newCatalog(d)
 		load(t, c)
 		d.Store = testkit.Open(t, backup)
 		newest := load(t, c)
-		if got := len(newest.Readable()); got != 3 {
-			t.Fatalf("got %d releases that can be read, want 3", got)
-		}
+		check.Must(t, len(newest.Readable()), 3, "releases that can be read")
 		for _, info := range newest.Readable()[1:] {
 			check(t, d.Store, c.Earlier(newest, info))
 		}
@@ -328,17 +322,13 @@ func TestLateLoadDoesNotRevertRelease(t *testing.T) {
 			publishFeed(t, s, 2)
 			load(t, c)
 		}
-		if got := load(t, c).Number(); got != 3 {
-			t.Errorf("got release %d, want 3", got)
-		}
+		check.Equal(t, load(t, c).Number(), 3, "release")
 		d.before = func() {
 			_, err := publish.Prune(t.Context(), s, 3)
-			testkit.Check(t, err)
+			check.OK(t, err)
 			load(t, c)
 		}
-		if got := len(load(t, c).Readable()); got != 1 {
-			t.Errorf("got %d releases that can be read after pruning, want 1", got)
-		}
+		check.Equal(t, len(load(t, c).Readable()), 1, "releases that can be read after pruning")
 	})
 }
 
@@ -374,9 +364,7 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 			})
 		}()
 		defer func() { stop(); <-ended }()
-		if got := <-published; got != 1 {
-			t.Fatalf("got release %d, want 1", got)
-		}
+		check.Must(t, <-published, 1, "release")
 		for release := 2; release <= 5; release++ {
 			loads.Store(0)
 			slow.Store(true)
@@ -385,18 +373,13 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 			wait.Until(t, "the release is being loaded", func() bool { return loads.Load() > 0 })
 			for range 3 {
 				newest, err := c.Newest(t.Context())
-				if err != nil || newest.Number() != release-1 {
-					t.Errorf("while release %d is being loaded: got release %d and %v, want the previous one", release, newest.Number(), err)
-				}
+				check.OK(t, err, "while release %d is being loaded", release)
+				check.Equal(t, newest.Number(), release-1, "while release %d is being loaded: want the previous one", release)
 			}
 			slow.Store(false)
 			blocked <- struct{}{}
-			if got := <-published; got != release {
-				t.Errorf("got release %d published, want %d", got, release)
-			}
-			if got := loads.Load(); got != 1 {
-				t.Errorf("release %d: got %d loads, want 1", release, got)
-			}
+			check.Equal(t, <-published, release, "release published")
+			check.Equal(t, loads.Load(), 1, "release %d: loads", release)
 		}
 	})
 }
@@ -449,7 +432,7 @@ func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishFeed(t, s, 0)
 		_, err := s.Write.ExecContext(t.Context(), "UPDATE tool_search SET slug = 'no-such-tool' WHERE id = 1")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		r := load(t, newCatalog(s))
 		found, err := r.Search("a", "")
 		if err != nil || len(found) == 0 {
@@ -476,12 +459,10 @@ func TestOrderByRelevance(t *testing.T) {
 	}
 	for _, query := range queries {
 		ranks, err := r.Search(query, "")
-		testkit.Check(t, err)
+		check.OK(t, err)
 		want := slices.SortedFunc(maps.Keys(ranks), func(a, b *release.Tool) int { return cmp.Or(ranks[a]-ranks[b], byScore(a, b)) })
 		matches := release.Where(func(t *release.Tool) bool { _, ok := ranks[t]; return ok })
-		if got := r.ByRelevance(ranks, release.Filter{matches}); !slices.Equal(slugsOf(got), slugsOf(want)) {
-			t.Errorf("%s: got %q, want %q", query, slugsOf(got), slugsOf(want))
-		}
+		check.Slices(t, slugsOf(r.ByRelevance(ranks, release.Filter{matches})), slugsOf(want), query)
 		if len(ranks)*16 < len(r.Tools) {
 			few++
 		} else {

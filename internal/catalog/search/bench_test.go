@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -35,9 +36,7 @@ func onBothDatabases(b *testing.B, run func(b *testing.B, s *store.Store)) {
 func importSynthetic(b *testing.B, s *store.Store, tools int) {
 	b.Helper()
 	var data bytes.Buffer
-	if err := synth.Write(b.Context(), &data, synth.Options{Tools: tools, Seed: 1}); err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, synth.Write(b.Context(), &data, synth.Options{Tools: tools, Seed: 1}))
 	if _, err := publish.Import(b.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{}); err != nil {
 		b.Fatal(err)
 	}
@@ -51,9 +50,7 @@ func BenchmarkFind(b *testing.B) {
 		importSynthetic(b, s, benchmarkTools())
 		b.Run("load", func(b *testing.B) {
 			for b.Loop() {
-				if err := load(b, s, func(*search.Index, int) error { return nil }); err != nil {
-					b.Fatal(err)
-				}
+				check.OK(b, load(b, s, func(*search.Index, int) error { return nil }))
 			}
 		})
 		for _, kind := range []struct {
@@ -95,9 +92,7 @@ func BenchmarkFind(b *testing.B) {
 					b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(i), "cpu-µs")
 					return nil
 				})
-				if err != nil {
-					b.Fatal(err)
-				}
+				check.OK(b, err)
 			})
 		}
 	})
@@ -131,8 +126,6 @@ func BenchmarkImport(b *testing.B) {
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

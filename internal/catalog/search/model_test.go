@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -198,9 +199,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 					if revision < first {
 						continue
 					}
-					if got := findIn(t, s, revision, query); !slices.Equal(got, want) {
-						t.Errorf("as of revision %d, from %d on, %q: got %q, want %q", revision, first, query, got, want)
-					}
+					check.Slices(t, findIn(t, s, revision, query), want, "as of revision %d, from %d on, %q", revision, first, query)
 				}
 			}
 		}

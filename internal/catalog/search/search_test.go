@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -20,9 +21,7 @@ import (
 func find(t *testing.T, s *store.Store, query string) []string {
 	t.Helper()
 	release, err := s.CurrentRelease(t.Context())
-	if err != nil {
-		t.Fatalf("%.80q: got %v, want no error", query, err)
-	}
+	check.OK(t, err, "%.80q", query)
 	return findIn(t, s, release.ID, query)
 }
 
@@ -30,18 +29,14 @@ func find(t *testing.T, s *store.Store, query string) []string {
 func findIn(t *testing.T, s *store.Store, release int, query string) (found []string) {
 	t.Helper()
 	index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-	if err != nil {
-		t.Fatalf("%.80q: got %v, want no error", query, err)
-	}
+	check.OK(t, err, "%.80q", query)
 	return findWith(t, index, release, query)
 }
 
 func findWith(t *testing.T, index *search.Index, release int, query string) (found []string) {
 	t.Helper()
 	positions, _, err := index.Find(release, text.Words(query), "")
-	if err != nil {
-		t.Fatalf("%.80q: got %v, want no error", query, err)
-	}
+	check.OK(t, err, "%.80q", query)
 	for _, at := range positions {
 		found = append(found, index.Texts[at].Slug)
 	}
@@ -155,9 +150,7 @@ func TestFind(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, catalog())
 		for query, want := range queries {
-			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
-				t.Errorf("%.80q: got %q, want %q", query, got, want)
-			}
+			check.Slices(t, find(t, s, query), strings.Fields(want), "%.80q", query)
 		}
 	})
 }
@@ -165,9 +158,7 @@ func TestFind(t *testing.T) {
 func TestTooManyWords(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		var words []string
 		for i := range search.MaxWords + 1 {
 			words = append(words, string(rune('a'+i)))
@@ -189,7 +180,7 @@ func TestCorrect(t *testing.T) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
 			named("a", "Galet", "Simple.", "Sobre."), named("b", "Gallet", "Simple.", "12345 v12345"), named("c", "Palet", "Rapide.", "Sobre.")))
 		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for query, want := range map[string]string{
 			"galet":         "",
 			"gal":           "",
@@ -203,9 +194,7 @@ func TestCorrect(t *testing.T) {
 			"galett x":      "",
 			"palet simplee": "galet simple",
 		} {
-			if got := strings.Join(index.Correct(1, strings.Fields(query)), " "); got != want {
-				t.Errorf("%q: got %q, want %q", query, got, want)
-			}
+			check.Equal(t, strings.Join(index.Correct(1, strings.Fields(query)), " "), want, "%q", query)
 		}
 	})
 }
@@ -224,9 +213,7 @@ func TestTyposOnlyWithoutExactMatch(t *testing.T) {
 			"12346":        "", // numbers are not corrected
 			"v12346":       "b",
 		} {
-			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
-				t.Errorf("%q: got %q, want %q", query, got, want)
-			}
+			check.Slices(t, find(t, s, query), strings.Fields(want), "%q", query)
 		}
 	})
 }
@@ -256,9 +243,7 @@ func TestPrefixOfManyWords(t *testing.T) {
 			"motuer galett":     "a",
 			"motuer net sobrex": "",
 		} {
-			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
-				t.Errorf("%q: got %q, want %q", query, got, want)
-			}
+			check.Slices(t, find(t, s, query), strings.Fields(want), "%q", query)
 		}
 	})
 }
@@ -268,11 +253,11 @@ func TestPrefixOfManyWords(t *testing.T) {
 func inLanguage(t *testing.T, s *store.Store, query, language string) string {
 	t.Helper()
 	index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	release, err := s.CurrentRelease(t.Context())
-	testkit.Check(t, err)
+	check.OK(t, err)
 	positions, in, err := index.Find(release.ID, text.Words(query), language)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	var found []string
 	for _, at := range positions {
 		slug := index.Texts[at].Slug
@@ -306,28 +291,22 @@ func TestTranslationsAreFound(t *testing.T) {
 				{"voice", "fr", "parle"}, {"voice parle", "en", "parle*"}, {"voice notes", "en", "parle"}, {"notes", "en", "note* parle"},
 				{"voicee", "fr", "parle"}, {"nothing", "en", ""},
 			} {
-				if got := inLanguage(t, s, c.query, c.language); got != c.want {
-					t.Errorf("%q in %q: got %q, want %q", c.query, c.language, got, c.want)
-				}
+				check.Equal(t, inLanguage(t, s, c.query, c.language), c.want, "%q in %q", c.query, c.language)
 			}
 		}
 		check()
 		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-		testkit.Check(t, err)
-		if got := index.Correct(1, []string{"writting"}); !slices.Equal(got, []string{"writing"}) {
-			t.Errorf("got %q, want writing", got)
-		}
+		check.OK(t, err)
+		check.Slices(t, index.Correct(1, []string{"writting"}), []string{"writing"}, "want writing")
 		// An index without translations is rewritten after a migration, for all releases
 		// that have its texts.
 		feedtest.Publish(t, s, bytes.Replace(translatedCatalog(), []byte("2026-11-01"), []byte("2026-11-02"), 1))
 		exec(t, s, `UPDATE tool_search SET words = 'french'`)
 		exec(t, s, `INSERT INTO tool_search (id, slug, words, since_release, until_release) VALUES (-1, '', '', 0, 0)`)
 		for range 2 {
-			testkit.Check(t, search.Fill(t.Context(), s))
+			check.OK(t, search.Fill(t.Context(), s))
 		}
 		check()
-		if got := findIn(t, s, 1, "writing"); !slices.Equal(got, []string{"note", "writing"}) {
-			t.Errorf("as of release 1: got %q, want note and writing", got)
-		}
+		check.Slices(t, findIn(t, s, 1, "writing"), []string{"note", "writing"}, "as of release 1: want note and writing")
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"palmares/ent/tool"
 	"palmares/graph"
 	"palmares/internal/core/store"
-	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/check"
 )
 
 // queryGenerator walks the schema at random and writes valid queries: nested,
@@ -43,15 +43,15 @@ func newQueryGenerator(t testing.TB, s *store.Store, random *rand.Rand) *queryGe
 	g, ctx := &queryGenerator{schema: graph.Schema(), random: random}, t.Context()
 	var err error
 	g.tools, err = s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).Order(tool.ByUpdatedAt(), tool.ByID()).Limit(200).Offset(2_000).All(ctx)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	g.retired, err = s.Read.Tool.Query().Where(tool.RetiredAtNotNil()).Order(tool.ByID()).Limit(50).IDs(ctx)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	g.comparisons, err = s.Read.Comparison.Query().Order(comparison.ByID()).Limit(50).All(ctx)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	g.categories, err = s.Read.Category.Query().IDs(ctx)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	g.events, err = s.Read.JournalEntry.Query().Count(ctx)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return g
 }
 

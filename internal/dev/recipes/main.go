@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
@@ -104,19 +105,19 @@ func main() {
 // copyTree copies all files that git tracks or would add.
 func copyTree(t testing.TB, to string) {
 	list, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for name := range strings.Lines(string(list)) {
 		name = strings.TrimSpace(name)
 		info, err := os.Stat(name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // deleted and not yet committed
 		}
-		testkit.Check(t, err)
+		check.OK(t, err)
 		data, err := os.ReadFile(name)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		target := filepath.Join(to, name)
-		testkit.Check(t, os.MkdirAll(filepath.Dir(target), 0o755))
-		testkit.Check(t, os.WriteFile(target, data, info.Mode().Perm()))
+		check.OK(t, os.MkdirAll(filepath.Dir(target), 0o755))
+		check.OK(t, os.WriteFile(target, data, info.Mode().Perm()))
 	}
 }
 
@@ -142,12 +143,12 @@ func (s step) edit(t testing.TB, tree string) {
 	path, text := filepath.Join(tree, s.file), s.insert
 	if s.after != "" {
 		data, err := os.ReadFile(path)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if from, ok := strings.CutPrefix(s.after, changes); ok {
 			if !strings.Contains(string(data), from) {
 				t.Fatalf("%s: got no %q, want it", s.file, from)
 			}
-			testkit.Check(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), from, s.insert)), 0o644))
+			check.OK(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), from, s.insert)), 0o644))
 			return
 		}
 		lines := strings.Split(string(data), "\n")
@@ -157,7 +158,7 @@ func (s step) edit(t testing.TB, tree string) {
 		}
 		text = strings.Join(slices.Insert(lines, i+1, s.insert), "\n")
 	}
-	testkit.Check(t, os.WriteFile(path, []byte(text), 0o644))
+	check.OK(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // command runs a command in the tree, and prints its output only if it fails.
@@ -178,7 +179,7 @@ func checkServer(t testing.TB, tree string) {
 	command(t, tree, "bin/palmares accounts create ana@example.com --plan pro")
 	command(t, tree, "bin/palmares keys create ana@example.com --name recipes > key")
 	key, err := os.ReadFile(filepath.Join(tree, "key"))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	cmd := exec.Command(filepath.Join(tree, "bin", "palmares"), "serve", "--listen", "127.0.0.1:0")
 	cmd.Dir = tree
 	server := blackbox.ServeCommand(t, cmd)
@@ -225,7 +226,7 @@ func checkServer(t testing.TB, tree string) {
 	} {
 		response, body, err := blackbox.Do(t.Context(), http.DefaultClient, http.MethodGet, "http://"+server.Address+check.path, "",
 			"Authorization", "Bearer "+strings.TrimSpace(string(key)))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if response.StatusCode != http.StatusOK || !strings.Contains(string(body), check.want) {
 			t.Fatalf("%s: got %d %.300s, want 200 with %q", check.name, response.StatusCode, body, check.want)
 		}
@@ -236,7 +237,7 @@ func checkServer(t testing.TB, tree string) {
 	} {
 		command(t, tree, "bin/palmares export --format "+export.format+" "+export.to)
 		data, err := os.ReadFile(filepath.Join(tree, export.file))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if !bytes.Contains(data, []byte("license")) { // both formats contain the names of columns
 			t.Fatalf("%s: got no column license, want one", export.file)
 		}
@@ -255,6 +256,6 @@ func feedWithLicense(t testing.TB, tree string) (path string) {
 
 func writeFeed(t testing.TB, tree, name string, data []byte) (path string) {
 	path = filepath.Join(tree, name)
-	testkit.Check(t, os.WriteFile(path, data, 0o644))
+	check.OK(t, os.WriteFile(path, data, 0o644))
 	return path
 }

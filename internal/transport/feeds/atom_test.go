@@ -26,6 +26,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/feeds"
 	"palmares/internal/web/page"
@@ -192,9 +193,7 @@ func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 		}
 	}
 	var f parsed
-	if err := xml.Unmarshal(body, &f); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, xml.Unmarshal(body, &f))
 	withoutTools := func(address string) string { address, _, _ = strings.Cut(address, "?tools="); return address }
 	self := slices.IndexFunc(f.Links, func(l xmlLink) bool { return l.Rel == "self" })
 	if f.ID == "" || f.Title == "" || f.Author.Name == "" || self < 0 || !strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/") || !strings.HasSuffix(withoutTools(f.Links[self].Href), ".atom") {
@@ -243,9 +242,7 @@ func links(f parsed) (all []string) {
 
 func expect[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
-	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
-		t.Errorf("%s:\ngot  %s\nwant %s", what, g, w)
-	}
+	check.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), what)
 }
 
 func TestFeeds(t *testing.T) {
@@ -274,9 +271,7 @@ func TestFeeds(t *testing.T) {
 		}, "\n"))
 		some := get(h, "changes.atom?tools=plume,d,plume")
 		expect(t, "changes of two tools", titles(valid(t, some)), []string{"D is no longer in the catalog", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed"})
-		if body := some.Body.String(); !strings.Contains(body, `/feeds/changes.atom?tools=d,plume"`) {
-			t.Errorf("got %.500s, want a link to itself", body)
-		}
+		check.Contains(t, some.Body.String(), `/feeds/changes.atom?tools=d,plume"`, "want a link to itself")
 		many := ""
 		for i := range 51 {
 			many += fmt.Sprintf(",t%d", i)
@@ -309,9 +304,8 @@ func TestFeeds(t *testing.T) {
 		expect(t, "updated", changes.Updated, changes.Entries[0].Updated)
 		expect(t, "Cache-Control", got.Header().Get("Cache-Control"), "s-maxage=3600, stale-while-revalidate=86400")
 		modified, err := http.ParseTime(got.Header().Get("Last-Modified"))
-		if err != nil || modified.Format(time.RFC3339) != strings.Replace(changes.Updated, "+00:00", "Z", 1) {
-			t.Errorf("Last-Modified: got %v and error %v, want %s", modified, err, changes.Updated)
-		}
+		check.OK(t, err, "Last-Modified: %v", modified)
+		check.Equal(t, modified.Format(time.RFC3339), strings.Replace(changes.Updated, "+00:00", "Z", 1), "Last-Modified: %v", modified)
 	})
 }
 
@@ -509,9 +503,7 @@ func TestFeedsOfLongTexts(t *testing.T) {
 func TestPagesLinkToTheFeeds(t *testing.T) {
 	pages := page.NewTemplates(fstest.MapFS{"pages/any.html": {Data: []byte(`{{define "main"}}{{end}}`)}}, "pages", nil)
 	html, err := pages.Render("any", page.Content{Service: "palmarès"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	h := newHandler(testkit.Open(t, testkit.SQLite(t)))
 	var linked []string
 	for _, link := range regexp.MustCompile(`<link rel="alternate" type="application/atom\+xml" title="[^"]+" href="/feeds/([^"]+)">`).FindAllSubmatch(html, -1) {

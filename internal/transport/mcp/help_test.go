@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -29,7 +30,7 @@ func TestEmptySearchHelps(t *testing.T) {
 					Data []any
 					Hint string
 				}
-				testkit.Check(t, json.Unmarshal(got.StructuredContent, &structured))
+				check.OK(t, json.Unmarshal(got.StructuredContent, &structured))
 				for _, want := range e.want {
 					if len(structured.Data) > 0 || !strings.Contains(structured.Hint, want) || !strings.HasPrefix(got.text(), structured.Hint) {
 						t.Errorf("%s: got %s and %s, want no tools and the hint %q in both", e.arguments, got.StructuredContent, got.text(), want)
@@ -48,7 +49,7 @@ func TestNews(t *testing.T) {
 		c := newCatalog(t, s)
 		var page struct{ Data []change }
 		got := c.tool(t, "whats_new", `{"limit":200}`)
-		testkit.Check(t, json.Unmarshal(got.StructuredContent, &page))
+		check.OK(t, json.Unmarshal(got.StructuredContent, &page))
 		importance := func(i int) int { return page.Data[i].importance() }
 		seen := map[int]bool{}
 		for i, item := range page.Data {
@@ -63,9 +64,7 @@ func TestNews(t *testing.T) {
 				t.Errorf("got %+v, want what changed, and no more", item)
 			}
 		}
-		if len(seen) != 5 {
-			t.Errorf("got changes of the importances %v, want all five", seen)
-		}
+		check.Equal(t, len(seen), 5, "changes of the importances")
 	})
 }
 
@@ -81,9 +80,7 @@ func TestCompletions(t *testing.T) {
 	} {
 		got := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":%s,"argument":{"name":%q,"value":%q}}}`,
 			e.ref, e.argument, e.value)).Body.String()
-		if !strings.Contains(got, `"completion":`+e.want) {
-			t.Errorf("%s %q: got %s, want %s", e.ref, e.value, got, e.want)
-		}
+		check.Contains(t, got, `"completion":`+e.want, "%s %q", e.ref, e.value)
 	}
 }
 
@@ -109,7 +106,7 @@ func TestInstructions(t *testing.T) {
 			continue
 		}
 		query, err := json.Marshal(line[strings.Index(line, "{") : strings.LastIndex(line, "}")+1])
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if got := c.tool(t, "graphql_query", `{"query":`+string(query)+`}`); got.IsError || strings.Contains(got.text(), ": []") {
 			t.Errorf("%s: got %s, want a result", query, got.text())
 		}

@@ -24,6 +24,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
@@ -69,7 +70,7 @@ func newCatalog(t testing.TB, s *store.Store) *catalog {
 			return c.free <= c.limit
 		},
 	})
-	testkit.Check(t, err)
+	check.OK(t, err)
 	return c
 }
 
@@ -152,10 +153,8 @@ func TestEveryTool(t *testing.T) {
 				}
 			}
 		}
-		testkit.Check(t, json.Unmarshal(c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`).Body.Bytes(), &list))
-		if len(list.Result.Tools) != len(examples) {
-			t.Errorf("got %d tools, want %d", len(list.Result.Tools), len(examples))
-		}
+		check.OK(t, json.Unmarshal(c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`).Body.Bytes(), &list))
+		check.Equal(t, len(list.Result.Tools), len(examples), "tools")
 		for _, tool := range list.Result.Tools {
 			if a := tool.Annotations; tool.Title == "" || tool.Description == "" || a.ReadOnlyHint == nil || !*a.ReadOnlyHint || a.OpenWorldHint == nil || *a.OpenWorldHint {
 				t.Errorf("%s: got %+v, want a title, a description, readOnlyHint true and openWorldHint false", tool.Name, tool)
@@ -163,16 +162,14 @@ func TestEveryTool(t *testing.T) {
 			if len(examples[tool.Name]) == 0 {
 				t.Errorf("%s: got no example, want one", tool.Name)
 			}
-			if (tool.OutputSchema == nil) != (tool.Name == "graphql_query") {
-				t.Errorf("%s: got the output schema %v", tool.Name, tool.OutputSchema)
-			}
+			check.Equal(t, (tool.OutputSchema == nil), (tool.Name == "graphql_query"), "%s: output schema: %v", tool.Name, tool.OutputSchema)
 			for _, arguments := range examples[tool.Name] {
 				validate(t, tool.Name+" input", tool.InputSchema, arguments, tool.Name == "search_tools" || strings.Contains(arguments, `"as_of":2`))
 				for _, headers := range [][]string{nil, {"Authorization", "Bearer x"}} {
 					got := c.tool(t, tool.Name, arguments, headers...)
 					if tool.Name == "search" || tool.Name == "fetch" {
 						var structured, text any
-						testkit.Check(t, json.Unmarshal(got.StructuredContent, &structured))
+						check.OK(t, json.Unmarshal(got.StructuredContent, &structured))
 						if json.Unmarshal([]byte(got.text()), &text) != nil || !reflect.DeepEqual(text, structured) || got.IsError || len(got.Content) != 1 {
 							t.Errorf("%s %s: got %v, want one text with the same JSON as %s", tool.Name, arguments, got.Content, got.StructuredContent)
 						}
@@ -193,11 +190,11 @@ func TestEveryTool(t *testing.T) {
 func validate(t *testing.T, name string, schema any, text string, lenient bool) {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
-	testkit.Check(t, compiler.AddResource("schema.json", schema))
+	check.OK(t, compiler.AddResource("schema.json", schema))
 	compiled, err := compiler.Compile("schema.json")
-	testkit.Check(t, err)
+	check.OK(t, err)
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	testkit.Check(t, err)
+	check.OK(t, err)
 	if err := compiled.Validate(value); err != nil && !lenient {
 		t.Errorf("%s: got %s, which its schema does not allow: %v", name, text, err)
 	}
@@ -208,15 +205,13 @@ func validate(t *testing.T, name string, schema any, text string, lenient bool) 
 func TestToolList(t *testing.T) {
 	c := onSQLite(t)
 	var got bytes.Buffer
-	testkit.Check(t, json.Indent(&got, c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`).Body.Bytes(), "", " "))
+	check.OK(t, json.Indent(&got, c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`).Body.Bytes(), "", " "))
 	if *update {
-		testkit.Check(t, os.WriteFile("testdata/tools.json", got.Bytes(), 0o644))
+		check.OK(t, os.WriteFile("testdata/tools.json", got.Bytes(), 0o644))
 	}
 	want, err := os.ReadFile("testdata/tools.json")
-	testkit.Check(t, err)
-	if got.String() != string(want) {
-		t.Errorf("got a list of tools that differs from testdata/tools.json; to update it, run go test -update ./internal/transport/mcp")
-	}
+	check.OK(t, err)
+	check.Equal(t, got.String(), string(want), "list of tools that differs from testdata/tools.json; to update it, run go test -update ./internal/transport/mcp")
 }
 
 func TestErrorsHelp(t *testing.T) {
@@ -267,7 +262,7 @@ func TestSameAsREST(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		c := newCatalog(t, s)
 		api, err := rest.NewHandler(rest.Config{PublicURL: publicURL}, c.executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
-		testkit.Check(t, err)
+		check.OK(t, err)
 		for _, e := range []struct{ name, arguments, path string }{
 			{"search_tools", `{}`, "/api/v1/tools?limit=10"},
 			{"search_tools", `{"search":"ecrit","sort":"score_desc","limit":3}`, "/api/v1/tools?search=ecrit&sort=score_desc&limit=3"},
@@ -279,8 +274,8 @@ func TestSameAsREST(t *testing.T) {
 			w := httptest.NewRecorder()
 			api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, e.path, nil))
 			var got, want any
-			testkit.Check(t, json.Unmarshal(c.tool(t, e.name, e.arguments).StructuredContent, &got))
-			testkit.Check(t, json.Unmarshal(w.Body.Bytes(), &want))
+			check.OK(t, json.Unmarshal(c.tool(t, e.name, e.arguments).StructuredContent, &got))
+			check.OK(t, json.Unmarshal(w.Body.Bytes(), &want))
 			if !contains(want, got) {
 				t.Errorf("%s %s: got %v, want the same values as %s: %v", e.name, e.arguments, got, e.path, want)
 			}
@@ -339,7 +334,7 @@ func TestLargeResultsSayWhatToLower(t *testing.T) {
 func TestInvalidTools(t *testing.T) {
 	operation := func(text string) map[string]*graph.Operation {
 		o, err := graph.NewOperation(text)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		return map[string]*graph.Operation{"x": o}
 	}
 	described := `"""Tools.""" `

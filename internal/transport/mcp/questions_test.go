@@ -10,6 +10,7 @@ import (
 
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -88,20 +89,16 @@ func (s step) check(t *testing.T, got called) {
 		t.Errorf("%s: got an empty list without a hint", s.call)
 	}
 	if s.path == "" {
-		if !strings.Contains(got.text(), s.want) {
-			t.Errorf("%s: got %s, want %q", s.call, got.text(), s.want)
-		}
+		check.Contains(t, got.text(), s.want, s.call)
 		return
 	}
 	var whole any
-	testkit.Check(t, json.Unmarshal(got.StructuredContent, &whole)) // errors have none
+	check.OK(t, json.Unmarshal(got.StructuredContent, &whole)) // errors have none
 	var values []string
 	for path := range strings.FieldsSeq(s.path) {
 		values = append(values, read(whole, path)...)
 	}
-	if all := strings.Join(values, ", "); all != s.want {
-		t.Errorf("%s: got %q at %s, want %q; the text is %s", s.call, all, s.path, s.want, got.text())
-	}
+	check.Equal(t, strings.Join(values, ", "), s.want, "%s: at: %s", s.call, s.path)
 	for _, value := range values { // models may read only the text
 		if value != "null" && !strings.Contains(got.text(), value) {
 			t.Errorf("%s: got %q only as structured content, want it in the text too", s.call, value)

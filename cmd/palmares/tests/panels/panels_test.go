@@ -17,6 +17,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/apidocs"
 )
@@ -197,9 +198,7 @@ func TestPanels(t *testing.T) {
 						checkPanel(t, e, w, name, example.Query)
 					}
 				}
-				if tested != len(panels) {
-					t.Errorf("got %d panels, want %d", tested, len(panels))
-				}
+				check.Equal(t, tested, len(panels), "panels")
 			})
 		})
 	}
@@ -268,9 +267,7 @@ func checkResponse(t *testing.T, e *graph.Executor, query string, variables obje
 	}
 	var found, wanted any
 	data, err := json.Marshal(want)
-	if err := cmp.Or(err, json.Unmarshal(got.Data, &found), json.Unmarshal(data, &wanted)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cmp.Or(err, json.Unmarshal(got.Data, &found), json.Unmarshal(data, &wanted)))
 	if dropKeys(found, "id", "publishedAt"); !reflect.DeepEqual(found, wanted) {
 		found, _ := json.Marshal(found)
 		t.Errorf("%s:\ngot  %s\nwant %s", query, found, data)

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/files"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/apidocs"
 )
@@ -158,7 +159,7 @@ func TestPanelsInSQLWithNode(t *testing.T) {
 			for release := range w.releases {
 				work := task{Folder: t.TempDir()}
 				written, err := files.Write(t.Context(), s, release+1, work.Folder, files.Kinds{SQLite: true, Parquet: true}, nil)
-				testkit.Check(t, err)
+				check.OK(t, err)
 				for _, f := range written[1:] {
 					work.Tables = append(work.Tables, strings.TrimSuffix(f.Name, files.Parquet))
 				}
@@ -175,7 +176,7 @@ func TestPanelsInSQLWithNode(t *testing.T) {
 				t.Fatalf("%v: %s", err, err.(*exec.ExitError).Stderr)
 			}
 			var parquet [][]list
-			testkit.Check(t, json.Unmarshal(out, &parquet))
+			check.OK(t, json.Unmarshal(out, &parquet))
 			compared := 0
 			for release, work := range tasks {
 				for i, name := range names {
@@ -220,7 +221,7 @@ func panelRows(t *testing.T, e *graph.Executor, name string, release int) (list,
 		t.Fatal(got.Errors)
 	}
 	var data object
-	testkit.Check(t, json.Unmarshal(got.Data, &data))
+	check.OK(t, json.Unmarshal(got.Data, &data))
 	return normalized(rowsOf(data, statement.list, statement.fields)), true
 }
 
@@ -313,24 +314,22 @@ func normalized(rows list) list {
 func querySQLite(t *testing.T, path, statement string) (found list) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	testkit.Check(t, err)
+	check.OK(t, err)
 	defer db.Close()
 	rows, err := db.QueryContext(t.Context(), statement)
-	if err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	check.OK(t, err, statement)
 	defer rows.Close()
 	columns, err := rows.Columns()
-	testkit.Check(t, err)
+	check.OK(t, err)
 	for rows.Next() {
 		row := make(list, len(columns))
 		pointers := make([]any, len(columns))
 		for i := range row {
 			pointers[i] = &row[i]
 		}
-		testkit.Check(t, rows.Scan(pointers...))
+		check.OK(t, rows.Scan(pointers...))
 		found = append(found, row)
 	}
-	testkit.Check(t, rows.Err())
+	check.OK(t, rows.Err())
 	return found
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
@@ -76,9 +77,7 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	p.Axe()
 	p.Screenshot("query-saved-" + string(l))
 	first := p.Text("main li:nth-of-type(2) code")
-	if got, want := p.Text("#page"), base+"/q/"+handle+"/good-tools"; got != want {
-		t.Errorf("got %s first, want the page with the chart, %s", got, want)
-	}
+	check.Equal(t, p.Text("#page"), base+"/q/"+handle+"/good-tools", "first")
 	p.Go(base + l.Path("/q/"+handle+"/good-tools"))
 	p.WaitForText("h1", "Good <i>tools</i>")
 	p.WaitForText("figcaption", map[lang.Language]string{lang.English: "Score by tool", lang.French: "Note par outil"}[l])
@@ -103,9 +102,7 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	p.Follow("form.filter button")
 	p.Follow(".choose a[lang=" + string(other) + "]")
 	p.WaitForText("h2", other.Text("Share"))
-	if want := base + other.Path("/q/"+handle+"/good-tools?most=15"); p.URL() != want {
-		t.Errorf("got %s in the other language, want %s", p.URL(), want)
-	}
+	check.Equal(t, p.URL(), base+other.Path("/q/"+handle+"/good-tools?most=15"), "in the other language")
 	if text := p.Text("table"); strings.Contains(text, "Pigment & Braise") { // 18 €
 		t.Errorf("got %s, want only tools up to 15 €", text)
 	}
@@ -120,9 +117,7 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	p.Eval(`(document.getElementById("query").value = "{ categories { slug toolCount } }", document.getElementById("chart").value = "", document.querySelector("[name=private]").checked = true)`, nil)
 	p.Follow("form.wide-form button")
 	p.WaitForText("pre", "toolCount")
-	if got := s.Call(t, http.MethodGet, "/q/"+handle+"/good-tools", ""); got.StatusCode != 404 {
-		t.Errorf("private query: got %d without a key, want 404", got.StatusCode)
-	}
+	check.Equal(t, s.Call(t, http.MethodGet, "/q/"+handle+"/good-tools", "").StatusCode, 404, "private query: without a key")
 	if got := s.Call(t, http.MethodGet, strings.TrimPrefix(first, base), ""); got.StatusCode != 200 || !strings.Contains(blackbox.ReadAll(t, got.Body), "Bosco") {
 		t.Errorf("first text: got %d, want 200 at its permanent address", got.StatusCode)
 	}
@@ -131,15 +126,11 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	if !regexp.MustCompile(`^` + regexp.QuoteMeta(base) + `/q/` + handle + `/good-tools\.csv\?token=qt_\w+$`).MatchString(address) {
 		t.Errorf("got %s, want an address with a token", address)
 	}
-	if got := s.Call(t, http.MethodGet, strings.TrimPrefix(address, base), ""); got.StatusCode != 200 {
-		t.Errorf("token: got %d, want 200", got.StatusCode)
-	}
+	check.Equal(t, s.Call(t, http.MethodGet, strings.TrimPrefix(address, base), "").StatusCode, 200, "token")
 	p.Go(pages + "/account/queries/good-tools")
 	p.Follow("form[action$='/revoke-token'] button")
 	p.WaitForText(".notice", l.Text("The token was revoked."))
-	if got := s.Call(t, http.MethodGet, strings.TrimPrefix(address, base), ""); got.StatusCode != 404 {
-		t.Errorf("revoked token: got %d, want 404", got.StatusCode)
-	}
+	check.Equal(t, s.Call(t, http.MethodGet, strings.TrimPrefix(address, base), "").StatusCode, 404, "revoked token")
 	p.Go(pages + "/account/queries")
 	p.WaitForText("table", l.Text("private"))
 	p.Axe()
@@ -197,9 +188,7 @@ func TestGallery(t *testing.T) {
 		p := browser.Start(t).Open(t, view.Look, base+view.Path("/q"))
 		var addresses []string
 		p.Eval("[...document.querySelectorAll('.queries a')].map(a => a.href)", &addresses)
-		if len(addresses) != 15 {
-			t.Errorf("got %d queries, want the fifteen panels", len(addresses))
-		}
+		check.Equal(t, len(addresses), 15, "queries")
 		checkPage(t, p, "gallery-"+view.String())
 		for _, address := range addresses {
 			p.Go(address)
@@ -221,10 +210,10 @@ func TestGallery(t *testing.T) {
 	}
 	for target, want := range map[string]int{"/q?page=0": 400, "/q?page=x": 400, "/q?search=" + strings.Repeat("x", 101): 400, "/q?page=2": 200, "/q?search=%3Cscript%3E": 200} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+target, nil)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		r.Header.Set("Accept", "text/html")
 		got, err := http.DefaultClient.Do(r)
-		testkit.Check(t, err)
+		check.OK(t, err)
 		if body := blackbox.ReadAll(t, got.Body); got.StatusCode != want || strings.Contains(body, "<script>") {
 			t.Errorf("%s: got %d, want %d", target, got.StatusCode, want)
 		}
@@ -246,9 +235,7 @@ func TestGallery(t *testing.T) {
 		}
 	}
 	for target, want := range map[string]int{"/q/palmares/nothing.svg": 404, "/q/palmares/key-figures.svg?from=x": 400} {
-		if got := s.Call(t, http.MethodGet, target, ""); got.StatusCode != want {
-			t.Errorf("%s: got %d, want %d", target, got.StatusCode, want)
-		}
+		check.Equal(t, s.Call(t, http.MethodGet, target, "").StatusCode, want, target)
 	}
 	for accept, want := range map[string]string{"text/html": "<h1>Query not found</h1>", "application/json": `{"error":`} {
 		got := s.Call(t, http.MethodGet, "/q/palmares/nothing", "", "Accept", accept)

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
@@ -326,6 +327,6 @@ func (v *visitor) read(path string, into any) {
 func (v *visitor) graphql(query string, into any) {
 	v.Helper()
 	body, err := json.Marshal(map[string]string{"query": query})
-	testkit.Check(v, err)
-	testkit.Check(v, json.Unmarshal([]byte(blackbox.ReadAll(v, v.server.Call(v, http.MethodPost, "/graphql", string(body)).Body)), into))
+	check.OK(v, err)
+	check.OK(v, json.Unmarshal([]byte(blackbox.ReadAll(v, v.server.Call(v, http.MethodPost, "/graphql", string(body)).Body)), into))
 }
