@@ -64,7 +64,7 @@ func TestPruneWhileServing(t *testing.T) {
 
 		start := time.Now()
 		r := blackbox.MustRun(t, blackbox.Command(t, cfg, "history", "prune", "--before", "4", "--yes"))
-		check.Equal(t, r.Out, "Releases 1 (2026-03-03) to 3 (2026-05-05): history removed (104 rows).\nReleases 4 (2026-06-09) to 8 (2026-11-10) can still be read.\n")
+		check.Equal(t, r.Out, "Releases 1 (2026-03-03) to 3 (2026-05-05): history removed (107 rows).\nReleases 4 (2026-06-09) to 8 (2026-11-10) can still be read.\n")
 		wait.Until(t, "release 3 is no longer served", func() bool {
 			return s.Call(t, http.MethodGet, "/api/v1/tools?as_of=3", "", withKey...).StatusCode == 404
 		})

@@ -498,15 +498,15 @@ func TestPriceChangesOfToolsThatLeftMatchScan(t *testing.T) {
 func TestPriceIndexMatchesScan(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	newest := load(t, growing(t, s))
-	prices := map[int]map[string]map[string]float64{} // by release, category and slug
+	prices := map[int]map[string]map[string]float64{} // by release, pricing model and slug
 	for _, info := range newest.All {
 		prices[info.ID] = map[string]map[string]float64{}
 		for _, row := range scanRelease(t, s, info.ID).tools {
 			if price := monthlyPrice(row); row.RetiredAt == "" && price > 0 {
-				if prices[info.ID][row.CategorySlug] == nil {
-					prices[info.ID][row.CategorySlug] = map[string]float64{}
+				if prices[info.ID][string(row.Pricing)] == nil {
+					prices[info.ID][string(row.Pricing)] = map[string]float64{}
 				}
-				prices[info.ID][row.CategorySlug][row.ID] = price
+				prices[info.ID][string(row.Pricing)][row.ID] = price
 			}
 		}
 	}
@@ -514,7 +514,7 @@ func TestPriceIndexMatchesScan(t *testing.T) {
 	for _, interval := range []string{release.Month, release.ByRelease} {
 		points, err := release.Points(newest.Readable(), interval, "", "")
 		check.OK(t, err)
-		for _, one := range newest.Series(points, metricsNamed(t, []string{"price_index"}), release.Key("category"), nil, false) {
+		for _, one := range newest.Series(points, metricsNamed(t, []string{"price_index"}), release.Key("pricing"), nil, false) {
 			index := 0.0
 			for i, p := range points {
 				now, product, tools := prices[p.Release][one.Key], 1.0, 0

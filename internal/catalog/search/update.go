@@ -18,7 +18,7 @@ import (
 )
 
 // Fill stores the words of all tools if none are stored, or if a migration left a row that
-// asks for it because the words of all tools have changed.
+// requests it because the words of all tools have changed.
 func Fill(ctx context.Context, s *store.Store) error {
 	empty, outdated, err := check(ctx, s.Read)
 	if err != nil || !empty && !outdated {

@@ -35,6 +35,7 @@ type queryGenerator struct {
 	text    strings.Builder
 	aliases int
 	fields  int
+	nested  int // filters
 	depth   int // maximum
 }
 
@@ -284,6 +285,15 @@ func (g *queryGenerator) filter() string {
 			value = fmt.Sprintf("%q", oneOf(g, "2000-01-01", "2025-06-01", "2025-12-25", "2030-01-01"))
 		case "priceIncreases":
 			value = oneOf(g, "{}", "{min: 2}", `{min: 1, since: "2025-06-01"}`)
+		case "anyOf", "not":
+			if g.nested == 3 {
+				continue
+			}
+			g.nested++
+			value = g.filter()
+			if g.nested--; f.Name == "anyOf" {
+				value = "[" + value + ", " + value + "]"
+			}
 		case "priceMax", "monthlyPriceMin", "monthlyPriceMax", "monthlyCostMax":
 			value = fmt.Sprint(oneOf(g, 0, 1, 50, 100_000))
 		default:

@@ -19,6 +19,7 @@ import (
 	"palmares/internal/core/atomxml"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 )
@@ -115,8 +116,20 @@ func find(r *http.Request) (feed, error) {
 	}
 	f := feeds[i]
 	f.lang, f.query.From = lang.English, 2 // the first release created the whole catalog
+	if tools := r.URL.Query().Get("tools"); tools != "" {
+		f.query.Tools = strings.Split(tools, ",")
+		slices.Sort(f.query.Tools)
+		f.query.Tools = slices.Compact(f.query.Tools)
+		if len(f.query.Tools) > maxTools || slices.ContainsFunc(f.query.Tools, func(slug string) bool { return !isSlug.MatchString(slug) }) {
+			return feed{}, problem.New(problem.BadInput, "tools must be 1 to %d slugs of tools, separated by commas (got %q).", maxTools, params.Truncate(tools))
+		}
+		f.path += "?tools=" + strings.Join(f.query.Tools, ",")
+	}
 	return f, nil
 }
+
+// maxTools is the number of tools that a feed may be limited to.
+const maxTools = 50
 
 var isSlug = regexp.MustCompile(`^[a-z0-9-]{1,80}$`)
 
@@ -189,7 +202,7 @@ func (h *Handler) events(ctx context.Context, db *ent.Client, f feed, release in
 	query.UpTo, query.NewestFirst, query.Limit = release, true, maxEntries
 	// Page returns fewer events if they are long, which is fine here.
 	events, more, err := journal.Page(ctx, entries, query)
-	if err != nil || more || len(events) == maxEntries || f.page != "" {
+	if err != nil || more || len(events) == maxEntries || f.page != "" || len(query.Tools) > 0 {
 		return withoutPrices(f, events), err
 	}
 	first, err := journal.Read(ctx, entries, journal.Query{Types: []string{journal.EventCatalogPublished}, UpTo: 1, Limit: 1})

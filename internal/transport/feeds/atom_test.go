@@ -194,8 +194,9 @@ func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 	}
 	var f parsed
 	check.OK(t, xml.Unmarshal(body, &f))
+	withoutTools := func(address string) string { address, _, _ = strings.Cut(address, "?tools="); return address }
 	self := slices.IndexFunc(f.Links, func(l xmlLink) bool { return l.Rel == "self" })
-	if f.ID == "" || f.Title == "" || f.Author.Name == "" || self < 0 || !strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/") || !strings.HasSuffix(f.Links[self].Href, ".atom") {
+	if f.ID == "" || f.Title == "" || f.Author.Name == "" || self < 0 || !strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/") || !strings.HasSuffix(withoutTools(f.Links[self].Href), ".atom") {
 		t.Errorf("got %+v, want all required elements", f)
 	}
 	ids := map[string]bool{}
@@ -268,6 +269,18 @@ func TestFeeds(t *testing.T) {
 			"Vieux is back", "B: paid → freemium", "B: pricing changed", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed",
 			"The catalog was published with 4 tools, 1 comparison and 2 retired tools",
 		}, "\n"))
+		some := get(h, "changes.atom?tools=plume,d,plume")
+		expect(t, "changes of two tools", titles(valid(t, some)), []string{"D is no longer in the catalog", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed"})
+		check.Contains(t, some.Body.String(), `/feeds/changes.atom?tools=d,plume"`, "want a link to itself")
+		many := ""
+		for i := range 51 {
+			many += fmt.Sprintf(",t%d", i)
+		}
+		for _, tools := range []string{"plume,", "Plume", many[1:]} {
+			if got := get(h, "prices.atom?tools="+tools); got.Code != 400 {
+				t.Errorf("%s: got %d %s, want 400", tools, got.Code, got.Body)
+			}
+		}
 		prices := valid(t, get(h, "prices.atom"))
 		expect(t, "prices", titles(prices), []string{"B: paid → freemium", "Plume: 20 €/mois → 15 €/mois"})
 		expect(t, "content", prices.Entries[1].Content, "price: 20 €/mois → 15 €/mois\nSince 2026-11-02")

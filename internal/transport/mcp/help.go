@@ -43,7 +43,7 @@ func explainEmpty(r *release.Release, given map[string]any) string {
 	if n := matching(search); n > 0 {
 		return fmt.Sprintf("No tool matches all arguments. Without the others, search matches %d.", n)
 	}
-	hint := "No tool contains these words. Texts are in French, so try French words."
+	hint := "No tool contains these words. Reviews are in French, so try French words."
 	var alone, categories []string
 	words := text.Words(search)
 	if len(words) > 1 {
@@ -99,7 +99,7 @@ func explainNoRetired(r *release.Release, given map[string]any) string {
 		return hint
 	}
 	active, retired := similarTools(r, search)
-	return hint + " Texts are in French." + listed("Retired tools with similar names", retired) + listed("Active tools with similar names, for get_tool", active)
+	return hint + " Reviews are in French." + listed("Retired tools with similar names", retired) + listed("Active tools with similar names, for get_tool", active)
 }
 
 // explainNoChanges returns what to try after a list of changes without items.

@@ -20,8 +20,8 @@ func TestEmptySearchHelps(t *testing.T) {
 			arguments string
 			want      []string
 		}{
-			{`{"search":"meeting agent"}`, []string{"Texts are in French", "Words that match alone: agent (", "Categories: agents ("}},
-			{`{"search":"plue"}`, []string{"Texts are in French", "Tools with similar names: plume"}},
+			{`{"search":"spaceship agent"}`, []string{"Reviews are in French", "Words that match alone: agent (", "Categories: agents ("}},
+			{`{"search":"plue"}`, []string{"Reviews are in French", "Tools with similar names: plume"}},
 			{`{"search":"plume","score_min":10}`, []string{"No tool matches all arguments. Without the others, search matches"}},
 		} {
 			for range 2 { // the second time from the cache

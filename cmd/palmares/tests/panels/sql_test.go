@@ -109,7 +109,7 @@ var statements = map[string]struct {
 		"histograms", []string{"pricing", "from", "count"}},
 	"retirements": {`SELECT substr(CAST(retired_at AS VARCHAR), 1, 5) || 'Q' || CAST(floor((CAST(substr(CAST(retired_at AS VARCHAR), 6, 2) AS INTEGER) + 2) * 1.0 / 3) AS INTEGER) AS period, reason, count(*) FROM retired GROUP BY 1, 2 ORDER BY 1, 2`,
 		"retirementGroups", []string{"period", "reason", "count"}},
-	"good-and-affordable": {`SELECT count(*) OVER (), slug, name, price, monthly_price, billing_period, score FROM tools WHERE monthly_price <= 20 AND score >= 8 ORDER BY monthly_price, slug LIMIT 20`,
+	"good-and-affordable": {`SELECT count(*) OVER (), slug, name, price, monthly_price, billing_period, score FROM tools WHERE (pricing = 'gratuit' OR price_amount = 0 OR monthly_price <= 20) AND score >= 8 ORDER BY monthly_price NULLS LAST, slug LIMIT 20`,
 		"tools.items", []string{"total", "slug", "name", "price", "monthlyPrice", "billingPeriod", "score"}},
 	"compared-with": {`WITH every AS (SELECT slug, name, score FROM tools UNION ALL SELECT slug, name, score FROM retired)
 SELECT count(*) OVER (), c.slug, a.slug, a.name, a.score, b.slug, b.name, b.score, w.name FROM comparisons c
