@@ -25,7 +25,10 @@ type Caller struct {
 	// PrivateQueries reports whether that application may read the account's private
 	// saved queries.
 	PrivateQueries bool
-	Subject        quota.Subject // what its requests are counted under
+	// Downloads reports whether a download token was sent, which gives access to nothing
+	// private.
+	Downloads bool
+	Subject   quota.Subject // what its requests are counted under
 }
 
 // CallerOf returns the caller that an account is when it uses a key.
@@ -48,7 +51,7 @@ func CheckEmbeddings(ctx context.Context) *problem.Problem {
 
 // OwnsQueries reports whether the caller may read the private saved queries of an account.
 func (c Caller) OwnsQueries(account int) bool {
-	return c.Account != 0 && c.Account == account && (c.Application == "" || c.PrivateQueries)
+	return c.Account != 0 && c.Account == account && !c.Downloads && (c.Application == "" || c.PrivateQueries)
 }
 
 type callerKey struct{}

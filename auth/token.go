@@ -19,7 +19,7 @@ import (
 
 // Tokens are for programs that can send neither a key nor a header, such as
 // spreadsheets. The token of a saved query gives access to that query, a download token
-// to files and downloads of lists, and neither to anything else.
+// to files, downloads of lists and public saved queries, and neither to anything else.
 
 const (
 	queryTokenPrefix    = "qt_"
@@ -37,7 +37,7 @@ var tokenPattern = regexp.MustCompile("^(" + queryTokenPrefix + "|" + downloadTo
 
 var (
 	errTokenElsewhere = problem.New(problem.Unauthenticated,
-		"A download token gives access only to files, and to downloads of lists as CSV or NDJSON. Send an API key for other requests.")
+		"A download token gives access only to files, downloads of lists as CSV or NDJSON, and public saved queries. Send an API key for other requests.")
 	errTokenUnknown = problem.New(problem.Unauthenticated,
 		"This download token does not exist or was revoked. Create a new one in your account.")
 )
@@ -52,9 +52,9 @@ func (k *Keyring) tokenOwner(r *http.Request) (Caller, error) {
 	}
 	query, forDownloads := k.rules.SavedQuery(r), strings.HasPrefix(token, downloadTokenPrefix)
 	switch {
-	case (query != "") == forDownloads: // not for this path
+	case query == "" && !forDownloads: // not for this path
 		return anonymous, nil
-	case forDownloads && !k.rules.IsDownload(r):
+	case query == "" && !k.rules.IsDownload(r):
 		return anonymous, errTokenElsewhere
 	}
 	var found *cachedKey
@@ -72,6 +72,9 @@ func (k *Keyring) tokenOwner(r *http.Request) (Caller, error) {
 		return anonymous, problem.New(problem.Unavailable, "Tokens cannot be verified at the moment. Try again in a minute.")
 	case forDownloads:
 		k.recordUse(tokenID(token), found)
+		owner := found.caller
+		owner.Downloads = true
+		return owner, nil
 	case !slices.Contains(found.queries, query):
 		return anonymous, nil
 	}

@@ -31,12 +31,17 @@ func TestTokens(t *testing.T) {
 			IsDownload: func(r *http.Request) bool { return r.URL.Path == "/files" },
 		})
 		caller := func(target string) (Caller, error) { return keyring.caller(httptest.NewRequest("GET", target, nil)) }
-		for _, target := range []string{"/files?token=" + download, "/q/ana/best?a=b&token=" + query, "/q/0123?token=" + query} {
-			if got, err := caller(target); err != nil || got != CallerOf(owner, TokenKey) {
-				t.Errorf("%s: got %+v and %v, want the owner", target, got, err)
-			}
+		for target, downloads := range map[string]bool{
+			"/files?token=" + download: true, "/q/ana/best?token=" + download: true, "/q/ana/best?a=b&token=" + query: false, "/q/0123?token=" + query: false,
+		} {
+			want := CallerOf(owner, TokenKey)
+			want.Downloads = downloads
+			got, err := caller(target)
+			check.OK(t, err, target)
+			check.Equal(t, got, want, target)
+			check.Equal(t, got.OwnsQueries(owner.ID), !downloads, "%s: private queries", target)
 		}
-		for _, target := range []string{"/q/ana/other?token=" + query, "/files?token=" + query, "/q/ana/best?token=" + download, "/q/ana/best?token=" + query[:28] + "A", "/files"} {
+		for _, target := range []string{"/q/ana/other?token=" + query, "/files?token=" + query, "/q/ana/best?token=" + query[:28] + "A", "/files"} {
 			if got, err := caller(target); err != nil || got.Account != 0 {
 				t.Errorf("%s: got %+v and %v, want an anonymous caller", target, got, err)
 			}

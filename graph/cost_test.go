@@ -140,6 +140,28 @@ fragment TypeRef on __Type { kind name ofType { kind name ofType { kind name ofT
 
 // The lists that describe the schema are not longer than their prices assume: on average, as
 // fields lead to them.
+// A relative date is resolved after the price is known, so it must not make anything cheaper.
+func TestCostsOfRelativeDates(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	for _, date := range []string{"2024-01-05", "2026-11-01"} {
+		feedtest.Publish(t, s, feedtest.Catalog(date, feedtest.Tool("a")))
+	}
+	e := graphtest.New(graph.Config{Catalog: s})
+	for _, query := range []string{
+		`query ($day: Date) {series(metrics: [count], every: week, to: $day) {points {value}}}`,
+		`query ($day: Date) {series(metrics: [count], every: week, from: $day) {points {value}}}`,
+		`query ($day: Date) {retirementGroups(by: [], every: month, retiredBefore: $day, includeEmpty: true) {count}}`,
+	} {
+		execute(t, e, "", query) // loads the catalog, on which prices depend
+		want := execute(t, e, "", query).Cost
+		for _, day := range []string{"-1d", "latest"} {
+			if got := execute(t, e, "", query, map[string]any{"day": day}).Cost; got < want {
+				t.Errorf("%s with %s: got %d, want at least %d", query, day, got, want)
+			}
+		}
+	}
+}
+
 func TestIntrospectionSizes(t *testing.T) {
 	schema := graph.Schema()
 	count, args, fields, weighted := map[string]int{"types": len(schema.Types), "directives": len(schema.Directives)}, 0, 0, 0

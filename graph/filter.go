@@ -82,7 +82,7 @@ func (r *reader) search(query string) (release.Relevance, error) {
 	if err := params.CheckText("filter.search", query, params.MaxText); err != nil {
 		return nil, err
 	}
-	if ranks, done := r.searches[r.language+query]; done {
+	if ranks, done := r.searches[searched{r.language, query}]; done {
 		return ranks, nil
 	}
 	ranks, err := r.Search(query, r.language)
@@ -90,7 +90,7 @@ func (r *reader) search(query string) (release.Relevance, error) {
 		return nil, errTooManyWords
 	}
 	if err == nil {
-		r.searches[r.language+query] = ranks
+		r.searches[searched{r.language, query}] = ranks
 	}
 	return ranks, err
 }

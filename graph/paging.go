@@ -48,11 +48,12 @@ func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node,
 }
 
 // Scan is shared by executions that read the pages of a list one after another, so
-// that the list is filtered and sorted only once. They may differ only in page and
-// limit.
+// that the list is filtered and sorted only once. They may differ only in the part that
+// they select.
 type Scan struct {
-	release *release.Release
-	lists   map[string]any // by the name of a root field in the response
+	release  *release.Release
+	lists    map[string]any // by the name of a root field in the response
+	searches map[searched]release.Relevance
 }
 
 // found returns the items of a list at the root. It calls find the first time.

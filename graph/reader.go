@@ -55,18 +55,24 @@ type reader struct {
 	total int    // of the list at the root that is read by page
 	next  string // cursor of the changes at the root
 
-	searches map[string]release.Relevance // by language and search text
-	language string                       // whose matches rank first; any if empty
+	searches map[searched]release.Relevance
+	language string // whose matches rank first; any if empty
 }
+
+// searched is what a search depends on.
+type searched struct{ language, query string }
 
 func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader {
 	if scan != nil && scan.release != of {
-		*scan = Scan{release: of, lists: map[string]any{}}
+		*scan = Scan{release: of, lists: map[string]any{}, searches: map[searched]release.Relevance{}}
 	}
-	return &reader{
-		View:     model.View{Release: of, Pinned: !asOf.IsNewest()},
-		executor: e, scan: scan, searches: map[string]release.Relevance{},
+	r := &reader{View: model.View{Release: of, Pinned: !asOf.IsNewest()}, executor: e, scan: scan}
+	if scan != nil {
+		r.searches = scan.searches // cursors have the ranks
+	} else {
+		r.searches = map[searched]release.Relevance{}
 	}
+	return r
 }
 
 // database returns the client for what is not in memory. Its statements must select

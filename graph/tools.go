@@ -121,13 +121,13 @@ func (r *reader) toolList(
 		case err != nil:
 			return nil, err
 		case relevance:
-			return r.ByRelevance(r.searches[r.language+*filter.Search], conditions), nil
+			return r.ByRelevance(r.searches[searched{r.language, *filter.Search}], conditions), nil
 		}
 		return r.Matching(orderOf(by), conditions), nil
 	})
 	if relevance {
 		tools.name += r.language
-		tools.places = r.searches[r.language+*filter.Search].Places()
+		tools.places = r.searches[searched{r.language, *filter.Search}].Places()
 	}
 	return tools
 }

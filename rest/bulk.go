@@ -214,16 +214,16 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, req.tag(), result.Release)}
 	}
 	h.addCommon(ctx, header, req, result)
-	entry := cache.NewEntry(h.sourceOf(result), header)
+	entry := cache.NewEntry(SourceOf(result, h.cfg.Version), header)
 	entry.Value = &listed{result.Release, total, entry.Body()}
 	return entry, result.Newest, nil
 }
 
-// sourceOf identifies what the items of a list are from. A restored backup may have
+// SourceOf identifies what the items of a list are from. A restored backup may have
 // another release with the same number.
-func (h *Handler) sourceOf(result *graph.Result) []byte {
+func SourceOf(result *graph.Result, version string) []byte {
 	return fmt.Appendf(nil, "release %d of %s, version %s", result.Release,
-		result.PublishedAt.UTC().Format(time.RFC3339Nano), h.cfg.Version)
+		result.PublishedAt.UTC().Format(time.RFC3339Nano), version)
 }
 
 // part returns the execution that reads a page of a list, or all of a list
@@ -253,7 +253,7 @@ func (h *Handler) writeList(ctx context.Context, req *request, list *listed, to 
 		if p := result.Problem(); p != nil {
 			return p
 		}
-		if !bytes.Equal(h.sourceOf(result), list.source) {
+		if !bytes.Equal(SourceOf(result, h.cfg.Version), list.source) {
 			return ErrReplaced
 		}
 		n, err := eachItem(result.Body(), write)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"palmares/internal/core/params"
+
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -291,6 +293,9 @@ const retirementReasons = 5
 // text returns the value of an argument that is a string or an enum.
 func (c *calculator) text(f *ast.Field, name string) string {
 	value, _ := c.argument(f, name).(string)
+	if params.IsRelativeDate(value) { // resolved when the release is known: priced as if it were not given
+		return ""
+	}
 	return value
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,10 +68,19 @@ func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes,
 	callers := proxies(cfg.Proxies)
 	return &access{
 		keyring: auth.NewKeyring(db, cfg.Log, rules), challenge: rules.Challenge, ledger: stored, redis: redis,
-		quota:    &quota.Gate{Store: counts, Caller: callers.caller, Now: cfg.Now, Once: files.Counted, Record: record(stored, routes)},
+		quota: &quota.Gate{
+			Store: counts, Caller: callers.caller, Now: cfg.Now, Once: files.Counted, Record: record(stored, routes),
+			Free: isFreeIfCached, FreeRate: &limiter.Rate[quota.Subject]{Limit: 10, Window: time.Second, Now: cfg.Now},
+		},
 		messages: &limiter.Rate[quota.Subject]{Limit: 1_000, Now: cfg.Now},
 		proxies:  callers, log: cfg.Log,
 	}, nil
+}
+
+// isFreeIfCached reports whether a request is for a saved query, by a caller who is only
+// known by an address, which thousands may share.
+func isFreeIfCached(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, saved.Path) && auth.CallerFrom(r.Context()).Account == 0
 }
 
 // resources are what access tokens are for.

@@ -69,8 +69,10 @@ func Domain(address string) string {
 	if !found {
 		rest = address
 	}
-	domain, _, _ := strings.Cut(strings.ToLower(rest), "/")
-	return strings.TrimPrefix(domain, "www.")
+	if end := strings.IndexAny(rest, "/?#:"); end >= 0 {
+		rest = rest[:end]
+	}
+	return strings.TrimPrefix(strings.ToLower(rest), "www.")
 }
 
 const free = string(tool.PricingGratuit)

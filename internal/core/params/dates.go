@@ -15,7 +15,7 @@ var relativeDate = regexp.MustCompile(`^(?:` + RelativeDates + `)$`)
 // IsRelativeDate reports whether a text is a relative date.
 func IsRelativeDate(text string) bool { return relativeDate.MatchString(text) }
 
-// ResolveDate returns the day that a relative date is, given the dates of the release that
+// ResolveDate returns the day of a relative date, given the dates of the release that
 // is read and of the one before it.
 func ResolveDate(relative, latest, previous string) string {
 	switch relative {

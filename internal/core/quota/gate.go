@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/limiter"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
 )
@@ -31,6 +32,10 @@ type Gate struct {
 	// Once returns what a request is for, if all requests of a caller for the same thing
 	// on the same day count once, or "". It may be nil.
 	Once func(*http.Request) string
+	// Free reports whether an answer from the cache does not count, as often as FreeRate
+	// allows. It may be nil.
+	Free     func(*http.Request) bool
+	FreeRate *limiter.Rate[Subject]
 	// Record is called with 1 for each counted request, and with -1 if it is
 	// uncounted later. It may be nil.
 	Record func(r *http.Request, day Day, n int)
@@ -48,6 +53,7 @@ type visit struct {
 	mark     Subject // counts what the request is for, or 0
 	free     bool    // whether the request does not count
 	executed bool
+	kept     bool // counts, whatever the status of the response
 	started  bool
 }
 
@@ -66,7 +72,8 @@ func (g *Gate) visit(w http.ResponseWriter, r *http.Request) *visit {
 func (g *Gate) Count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := g.visit(w, r)
-		if conditional(r) && v.revalidate(next) {
+		free := g.Free != nil && g.Free(r) && g.FreeRate.Take(v.caller.Subject, 1)
+		if (free || conditional(r)) && v.fromCache(next, free) {
 			return
 		}
 		if decision := v.enter(); !decision.Granted {
@@ -87,9 +94,9 @@ func (g *Gate) Take(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// revalidate sends a 304 if that takes no more than the cache, and reports whether it
-// did.
-func (v *visit) revalidate(next http.Handler) bool {
+// fromCache sends a 304, or any successful response if that is free, if it takes no more
+// than the cache, and reports whether it did.
+func (v *visit) fromCache(next http.Handler, free bool) bool {
 	r, body := v.request.WithContext(cache.WithCachedOnly(v.request.Context())), v.request.Body
 	var read bytes.Buffer
 	if r.Method == middleware.MethodQuery { // the body is read again
@@ -99,7 +106,7 @@ func (v *visit) revalidate(next http.Handler) bool {
 			io.Closer
 		}{io.MultiReader(&read, body), body}
 	}
-	only := &onlyNotModified{ResponseWriter: v.ResponseWriter, visit: v, header: http.Header{}}
+	only := &onlyFree{ResponseWriter: v.ResponseWriter, visit: v, header: http.Header{}, whole: free}
 	next.ServeHTTP(only, r)
 	return only.sent
 }
@@ -232,21 +239,26 @@ func CountAgain(w http.ResponseWriter) error {
 }
 
 // CountMore counts further requests, for a response that takes as much work as several. It
-// returns an error, and counts none, if the quota does not suffice for all of them.
+// returns an error, and counts none, if the quota does not suffice for all of them. The
+// request itself stays counted, because it has done the first part of the work.
 func CountMore(w http.ResponseWriter, n int) error {
 	v, counts := cache.Unwrap[*visit](w)
 	if !counts {
 		return nil
 	}
+	v.kept = true
 	if limit := v.caller.Limit; limit > 0 {
 		used := v.gate.Store.Count(v.request.Context(), v.caller.Subject, v.day)
 		if used+n > limit {
-			return problem.New(problem.QuotaSpent, "This response takes %d requests, and %d are left of the daily quota of %d. It resets at %s.",
+			return problem.New(problem.QuotaSpent, "This response counts as %d requests, but only %d of the daily quota of %d are left. It resets at %s.",
 				n+1, max(0, limit-used+1), limit, v.decide().Reset.Format(time.RFC3339))
 		}
 	}
-	for range n {
+	for taken := range n {
 		if decision := v.take(); !decision.Granted { // by a concurrent request
+			for range taken {
+				v.uncount()
+			}
 			return v.spent(decision)
 		}
 	}
@@ -258,7 +270,7 @@ func (v *visit) ReportExecution() { v.executed = true }
 
 // WriteHeader implements http.ResponseWriter.
 func (v *visit) WriteHeader(status int) {
-	if !v.started && !v.free {
+	if !v.started && !v.free && !v.kept {
 		v.refund(status)
 	}
 	v.started = true
@@ -268,24 +280,35 @@ func (v *visit) WriteHeader(status int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (v *visit) Unwrap() http.ResponseWriter { return v.ResponseWriter }
 
-// onlyNotModified sends a 304, and drops every other response.
-type onlyNotModified struct {
+// onlyFree sends a 304, and a whole response if that is free, and drops every other response.
+type onlyFree struct {
 	http.ResponseWriter
 	visit  *visit
 	header http.Header // set by the handler
+	whole  bool
+	status int // 0 before it is written
 	sent   bool
 }
 
-func (w *onlyNotModified) Header() http.Header { return w.header }
+func (w *onlyFree) Header() http.Header { return w.header }
 
-func (w *onlyNotModified) WriteHeader(status int) {
-	if status != http.StatusNotModified || w.sent {
+func (w *onlyFree) WriteHeader(status int) {
+	if w.status != 0 {
 		return
 	}
-	w.sent = true
+	w.status = status
+	if w.sent = status == http.StatusNotModified || status == http.StatusOK && w.whole; !w.sent {
+		return
+	}
 	w.visit.pass()
 	maps.Copy(w.ResponseWriter.Header(), w.header)
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *onlyNotModified) Write(data []byte) (int, error) { return len(data), nil }
+func (w *onlyFree) Write(data []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.sent {
+		return w.ResponseWriter.Write(data)
+	}
+	return len(data), nil
+}

@@ -479,7 +479,7 @@ func TestCountedMore(t *testing.T) {
 		more      string
 		status    int
 		remaining string
-	}{{"4", 200, "5"}, {"5", 429, "5"}, {"4", 200, "0"}, {"0", 429, "0"}} {
+	}{{"4", 200, "5"}, {"5", 429, "4"}, {"3", 200, "0"}, {"0", 429, "0"}} {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?n="+c.more, nil))
 		check.Equal(t, w.Code, c.status, "%s more: %s", c.more, w.Body)

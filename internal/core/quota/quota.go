@@ -3,6 +3,8 @@
 // applies to a request is what it costs:
 //
 //	a 304 that takes no more than the cache         nothing, also beyond the limit
+//	a public saved query from the cache, without    nothing, up to 10 a second for an
+//	key or token                                    address, also beyond the limit
 //	the same thing again, see Gate.Once             nothing, also beyond the limit
 //	a request beyond the limit                      nothing; the response is 429
 //	a response with status 429                      1, refunded
@@ -11,7 +13,7 @@
 //	any other                                       1
 //
 // A handler that finds that sending the same thing again takes more work calls
-// CountAgain.
+// CountAgain, and one whose response takes as much work as several calls CountMore.
 package quota
 
 import (

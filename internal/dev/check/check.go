@@ -39,7 +39,7 @@ func Must[T comparable](t testing.TB, got, want T, what ...any) {
 	}
 }
 
-// Slices reports the first difference between two lists.
+// Slices reports that two lists differ.
 func Slices[S ~[]E, E comparable](t testing.TB, got, want S, what ...any) {
 	t.Helper()
 	if !slices.Equal(got, want) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"palmares/auth"
 	"palmares/internal/dev/check"
@@ -45,7 +46,7 @@ func TestDownloadTokens(t *testing.T) {
 		// A key takes precedence.
 		check.Equal(t, left(s.get(t, "/api/v1/tools?format=csv&token="+token, s.as(bea)...).want(t, 200, "slug")), 999, "with another key: left")
 
-		const elsewhere = "gives access only to files, and to downloads"
+		const elsewhere = "gives access only to files, downloads"
 		secret, _ := s.save(t, ana, "secret", best, private)
 		for path, want := range map[string]struct {
 			status int
@@ -59,7 +60,8 @@ func TestDownloadTokens(t *testing.T) {
 			"/graphql?query=%7Bstats%7BtoolsTotal%7D%7D&token=" + token:    {401, elsewhere},
 			"/mcp?token=" + token:                                          {401, elsewhere},
 			secret + ".csv?token=" + token:                                 {404, "no saved query"},
-			"/q/palmares/growth.csv?token=" + token:                        {401, "The token is not valid"},
+			"/q/palmares/growth.csv?token=" + token:                        {200, "period"},
+			"/q/palmares/growth.csv?token=dt_AAAAAAAAAAAAAAAAAAAAAAAAAA":   {401, "does not exist or was revoked"},
 			"/api/v1/tools?format=csv":                                     {401, "an API key"},
 			"/api/v1/tools?format=csv&token=dt_":                           {401, "does not exist or was revoked"},
 			"/api/v1/tools?format=csv&token=dt_AAAAAAAAAAAAAAAAAAAAAAAAAA": {401, "does not exist or was revoked"},
@@ -86,4 +88,34 @@ func TestDownloadTokens(t *testing.T) {
 			t.Errorf("got a log with the token, or without requests, want neither:\n%s", log)
 		}
 	})
+}
+
+// Thousands may share the address of a spreadsheet's server: what is answered from the cache
+// does not count against it, unless it is asked for too often.
+func TestSharedAddress(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	path, _ := s.save(t, ana, "best", best)
+	hidden, _ := s.save(t, ana, "hidden", best, private)
+	token, err := s.other.SetToken(t.Context(), s.owner(t, ana), "hidden")
+	check.OK(t, err)
+	shared := []string{"X-Forwarded-For", "192.0.2.200"}
+	for range 11 { // the first is executed, nine are free, and the last is too often
+		s.get(t, path+".csv", shared...).want(t, 200, "slug")
+	}
+	s.Clock.Add(time.Second)
+	s.get(t, path+".csv", shared...).want(t, 200, "slug")
+	s.get(t, path+".json", shared...).want(t, 200, "slug") // not cached yet
+	for range auth.Anonymous.Terms().DailyQuota - 3 {
+		s.get(t, "/api/v1/stats", shared...).want(t, 200, "tools")
+	}
+	s.get(t, "/api/v1/stats", shared...).want(t, 429, "used up")
+	s.get(t, path+".csv", shared...).want(t, 200, "slug") // still free
+	// Others pay for each request.
+	for _, want := range []string{"999", "998"} {
+		check.Equal(t, s.get(t, path+".csv", s.as(bea)...).Header.Get("X-Ratelimit-Remaining"), want, "with a key")
+	}
+	for _, want := range []string{"999", "998"} {
+		check.Equal(t, s.get(t, hidden+".csv?token="+token).want(t, 200, "slug").Header.Get("X-Ratelimit-Remaining"), want, "with a token")
+	}
 }

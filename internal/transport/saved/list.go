@@ -86,11 +86,10 @@ func (q *query) findList(e *graph.Executor, text string) error {
 // unless that is the largest.
 func isPart(field *ast.Field, position, size string) bool {
 	for _, a := range field.Arguments {
-		switch a.Name {
-		case position, "last", "before":
-			return a.Value.Kind != ast.NullValue
-		case size:
-			return a.Value.Raw != strconv.Itoa(document.MaxPageSize)
+		switch {
+		case slices.Contains([]string{position, "last", "before"}, a.Name) && a.Value.Kind != ast.NullValue,
+			a.Name == size && a.Value.Raw != strconv.Itoa(document.MaxPageSize):
+			return true
 		}
 	}
 	return false
@@ -133,18 +132,19 @@ func (s *Queries) serveWhole(w http.ResponseWriter, r *http.Request, req *reques
 	if err != nil {
 		return err
 	}
-	release := response.Value.(int)
-	return s.Downloads.Send(w, r, response, func(out io.Writer) error { return s.writeWhole(w, r, req, release, out) })
+	return s.Downloads.Send(w, r, response, func(out io.Writer) error {
+		return s.writeWhole(w, r, req, response.Value.(int), response.Body(), out)
+	})
 }
 
 // describeWhole returns the headers of a whole list, and its release. The body of the entry
-// is not sent: it makes the ETag depend on the release.
+// is not sent: it makes the ETag depend on the release and the version of the program.
 func (s *Queries) describeWhole(ctx context.Context, req *request) (*cache.Entry, int, error) {
 	result := s.readPart(ctx, req, req.asOf, nil, nil, 1)
 	if p := result.Problem(); p != nil {
 		return nil, result.Newest, p
 	}
-	entry := cache.NewEntry([]byte(result.PublishedAt.String()), s.header(req, result))
+	entry := cache.NewEntry(rest.SourceOf(result, s.Service.Version), s.header(req, result))
 	entry.Value = result.Release
 	return entry, result.Newest, nil
 }
@@ -170,7 +170,7 @@ var pageSizes = []int{document.MaxPageSize, 50, 10}
 // writeWhole writes all parts of a list. Each counts as a request; the first was counted
 // before. The parts of a list of unknown length are counted one by one, so that the response
 // may be cut off.
-func (s *Queries) writeWhole(w http.ResponseWriter, r *http.Request, req *request, release int, to io.Writer) error {
+func (s *Queries) writeWhole(w http.ResponseWriter, r *http.Request, req *request, release int, source []byte, to io.Writer) error {
 	q := req.from.query
 	dialect, _ := req.others[dialectName].(string)
 	last := "" // cursor
@@ -179,9 +179,14 @@ func (s *Queries) writeWhole(w http.ResponseWriter, r *http.Request, req *reques
 		return err
 	}
 	read := func(scan *graph.Scan, position any, size int) (*graph.Result, *problem.Problem) {
-		result := s.readPart(r.Context(), req, graph.AsOf{Release: release}, scan, position, size)
+		result := s.readPart(r.Context(), req, req.asOf, scan, position, size)
 		p := result.Problem()
-		if p == nil && result.Release != release {
+		isOther := func() bool { return p == nil && !bytes.Equal(rest.SourceOf(result, s.Service.Version), source) }
+		if isOther() { // published since the start: from here on, the list is from an earlier release
+			result = s.readPart(r.Context(), req, graph.AsOf{Release: release}, scan, position, size)
+			p = result.Problem()
+		}
+		if isOther() {
 			p = rest.ErrReplaced
 		}
 		return result, p

@@ -34,12 +34,17 @@ func TestWholeLists(t *testing.T) {
 			{"largest-page", `query ($icps: [Icp!]) {tools(limit: 200, sort: name_asc, filter: {icps: $icps}) {items {slug}}}`, 48, 3, "48", "aquatinte-4"},
 			{"connection", `{toolConnection(sort: name_asc) {nodes {slug}}}`, 48, 3, "48", "aquatinte-4"},
 			{"edges", `{toolConnection(sort: name_asc) {edges {node {slug}}}}`, 48, 3, "48", "aquatinte-4"},
+			{"found", `{toolConnection(filter: {search: "de"}) {nodes {slug}}}`, -1, -1, "", ""},
 			{"nested", `{tools(sort: name_asc) {items {slug category {slug} priceHistory {price}}}}`, -1, 3, "48", ""},
 			{"as-of", `query @asOf(release: 1) {tools(sort: name_asc) {items {slug}}}`, -1, 3, "", ""},
 		} {
 			path, _ := s.save(t, owners[i%2], c.name, c.text)
 			before := left(s.get(t, "/api/v1/stats", s.as(ana)...))
 			r := s.get(t, path+".csv", s.as(ana)...).want(t, 200, "slug")
+			total, _ := strconv.Atoi(r.Header.Get("X-Total-Count"))
+			if c.requests < 0 { // for the items that the search finds
+				c.rows, c.requests, c.firstRow = total, (total+19)/20, rowsOf(r.body)[0]
+			}
 			check.Equal(t, before-left(r), c.requests, "%s: requests", c.name)
 			if rows := rowsOf(r.body); c.rows > 0 {
 				check.Equal(t, len(rows), c.rows, "%s: rows", c.name)
@@ -86,6 +91,9 @@ func TestPartsOfLists(t *testing.T) {
 	fixed, _ := s.save(t, ana, "fixed", `{tools(limit: 7) {items {slug}}}`)
 	parts, _ := s.save(t, ana, "parts", `query ($after: String) {toolConnection(first: 20, after: $after, sort: name_asc) {nodes {slug}}}`)
 	whole, _ := s.save(t, ana, "whole", `{tools(limit: 200) {items {slug}}}`)
+	// Whatever the order of the arguments, this is a part.
+	second, _ := s.save(t, bea, "second", `{tools(limit: 200, page: 2, sort: name_asc) {items {slug}}}`)
+	check.Equal(t, s.get(t, second+".ndjson", s.as(ana)...).want(t, 200, "").body, "", "page 2 of 200")
 	for _, format := range []string{".csv", ".json", ".ndjson"} {
 		r := s.get(t, fixed+format, s.as(ana)...).want(t, 200, "slug")
 		check.Equal(t, r.Header.Get("X-Total-Count"), "48", format)

@@ -42,9 +42,12 @@ func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension str
 		if drawn == nil {
 			return nil, view.Result.Newest, problem.New(problem.NotFound, "The result of this query cannot be drawn as a chart. Its page shows it as a table.")
 		}
-		caching := page.Caching
-		if !view.Public {
+		caching := publicCaching
+		switch {
+		case !view.Public:
 			caching = "private, no-cache"
+		case view.BuiltIn:
+			caching = page.Caching
 		}
 		entry, err := drawn.Entry(ctx, l, extension, p.Credit, caching)
 		return entry, view.Result.Newest, err

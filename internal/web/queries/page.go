@@ -137,7 +137,7 @@ func (p *Pages) render(header http.Header, r *http.Request, name string) (send f
 	}
 	caching := "private, no-cache"
 	if data.Public && r.Header.Get("Authorization") == "" && r.Header.Get("Cookie") == "" && !r.URL.Query().Has("token") {
-		caching = "public, max-age=0, s-maxage=60" // briefly, because its owner may change it or make it private
+		caching = publicCaching
 	}
 	header.Set("Cache-Control", "private, no-cache")
 	header.Set("Vary", "Authorization, Accept-Encoding, Accept, Accept-Language")
@@ -149,6 +149,9 @@ func (p *Pages) render(header http.Header, r *http.Request, name string) (send f
 	}
 	return p.prepare(r, status, name, content, caching)
 }
+
+// publicCaching is brief, because the owner of a query may change it or make it private.
+const publicCaching = "public, max-age=0, s-maxage=60"
 
 // embedPolicy is the Content-Security-Policy of the form for other sites, which has
 // neither scripts nor forms.
