@@ -134,16 +134,6 @@ func TestBothDatabasesAgree(t *testing.T) {
 	}
 }
 
-func firstDifference(a, b string) string {
-	linesA, linesB := strings.Split(a, "\n"), strings.Split(b, "\n")
-	for i := range min(len(linesA), len(linesB)) {
-		if linesA[i] != linesB[i] {
-			return fmt.Sprintf("line %d\n%s\n%s", i+1, linesA[i], linesB[i])
-		}
-	}
-	return fmt.Sprintf("the end: %d and %d lines", len(linesA), len(linesB))
-}
-
 // TestDemoCatalog checks that the demo catalog covers every case, and has the
 // format of an export.
 func TestDemoCatalog(t *testing.T) {

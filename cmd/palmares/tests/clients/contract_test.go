@@ -43,9 +43,9 @@ func compareCurrent(t *testing.T, g gate) {
 		check.OK(t, err)
 		return string(content)
 	}
-	const advice = "\nDeprecate it first, and remove it after the next release. After a release, run make contract."
-	check.Equal(t, g.openAPI(read(openAPIFile), openAPI), "", "breaking changes of the REST API")
-	check.Equal(t, g.graphQL(read(schemaFile), schema), "", "breaking changes of the GraphQL schema")
+	const advice = "; deprecate what clients use first, and remove it after the next release; after a release, run make contract"
+	check.Equal(t, g.openAPI(read(openAPIFile), openAPI), "", "breaking changes of the REST API"+advice)
+	check.Equal(t, g.graphQL(read(schemaFile), schema), "", "breaking changes of the GraphQL schema"+advice)
 }
 
 // checkGate checks that the gate reports what would break clients, unless it was

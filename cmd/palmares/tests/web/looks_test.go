@@ -25,7 +25,7 @@ var publicPages = map[string]string{
 	"changes": "/changes", "changes-tool": "/changes?tool=plume", "edition": "/editions/8", "edition-7": "/editions/7", "edition-first": "/editions/1", "edition-unknown": "/editions/99", "prices": "/prices", "trends": "/trends",
 	"graveyard": "/cimetiere", "retired": "/cimetiere/buvard", "retired-as-of": "/cimetiere/buvard?as_of=5",
 	"release-unknown": "/tools?as_of=99",
-	"guides": "/guides", "guide": "/guides/webhooks", "guide-unknown": "/guides/nothing", "changelog": "/changelog",
+	"guides":          "/guides", "guide": "/guides/webhooks", "guide-unknown": "/guides/nothing", "changelog": "/changelog",
 	"status": "/status", "about": "/about", "method": "/method", "pricing": "/pricing", "terms": "/terms", "privacy": "/privacy", "licence": "/licence", "contact": "/contact",
 	"queries": "/q", "login": "/login", "page-unknown": "/toosl",
 }
