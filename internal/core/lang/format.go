@@ -88,6 +88,25 @@ func formatDate(date string, format func(time.Time) string) string {
 
 const nbsp = "\u00a0"
 
+// Ordinal formats a place in a ranking: "1st", "22nd" or "1er", "22e".
+func (l Language) Ordinal(n int) string {
+	suffix := "th"
+	switch {
+	case l == French && n == 1:
+		suffix = "er"
+	case l == French:
+		suffix = "e"
+	case n/10%10 == 1:
+	case n%10 == 1:
+		suffix = "st"
+	case n%10 == 2:
+		suffix = "nd"
+	case n%10 == 3:
+		suffix = "rd"
+	}
+	return l.Number(n) + suffix
+}
+
 // Euros formats an amount: "€19", "€7.50" or "19 €", "7,50 €".
 func (l Language) Euros(amount float64) string {
 	decimals := 0

@@ -302,3 +302,9 @@ func arguments(format string) (all []string) {
 func TestTypeset(t *testing.T) {
 	check.Equal(t, Typeset("L'atelier : « oui » ?"), "L’atelier\u00a0: «\u00a0oui\u00a0»\u00a0?")
 }
+
+func TestOrdinals(t *testing.T) {
+	for n, want := range map[int][2]string{1: {"1st", "1er"}, 2: {"2nd", "2e"}, 3: {"3rd", "3e"}, 4: {"4th", "4e"}, 11: {"11th", "11e"}, 12: {"12th", "12e"}, 22: {"22nd", "22e"}, 113: {"113th", "113e"}} {
+		check.Equal(t, [2]string{English.Ordinal(n), French.Ordinal(n)}, want)
+	}
+}

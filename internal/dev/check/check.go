@@ -51,7 +51,7 @@ func Slices[S ~[]E, E comparable](t testing.TB, got, want S, what ...any) {
 func Contains(t testing.TB, got, part string, what ...any) {
 	t.Helper()
 	if !strings.Contains(got, part) {
-		t.Errorf("%sgot %s, want it to contain %q", label(what), shown(got), part)
+		t.Errorf("%sgot %.*s (%d bytes), want it to contain %q", label(what), 10*shownBytes, shown(got), len(got), part)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestChecks(t *testing.T) {
 		{"pointers", func(t testing.TB) { check.Equal(t, &pair{}, &pair{}) }, "want", false},
 		{"lists", func(t testing.TB) { check.Slices(t, []string{"a"}, []string{"a", "b"}) }, `got ["a"], want ["a" "b"]`, false},
 		{"equal lists", func(t testing.TB) { check.Slices(t, []string{}, nil) }, "", false},
-		{"part", func(t testing.TB) { check.Contains(t, "plume", "x", "slug") }, `slug: got "plume", want it to contain "x"`, false},
+		{"part", func(t testing.TB) { check.Contains(t, "plume", "x", "slug") }, `slug: got "plume" (5 bytes), want it to contain "x"`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &recorder{}

@@ -64,6 +64,7 @@ func Functions(l lang.Language) template.FuncMap {
 		"count":    l.Number,
 		"day":      l.DayOf,
 		"shortDay": l.ShortDayOf,
+		"ordinal":  l.Ordinal,
 		"dict":     dict,
 		"list":     func(values ...string) []string { return values },
 	}

@@ -73,7 +73,31 @@ type tool struct {
 	Reason, RetiredAt, Note            string
 	Versions                           []version
 	Sources                            []source
+	Rank                               *rank // nil if it has not been tested
 }
+
+// rank is the place of a tool by score in its category.
+type rank struct {
+	Position, Of int
+	Previous     *int // in the previous edition
+}
+
+// Direction says where the tool has moved since the previous edition; "" if it has not.
+func (r rank) Direction() string {
+	switch {
+	case r.Previous == nil || *r.Previous == r.Position:
+		return ""
+	case r.Better():
+		return "up"
+	}
+	return "down"
+}
+
+// Better reports whether the tool has risen.
+func (r rank) Better() bool { return r.Position < *r.Previous }
+
+// Amount is the number of places that the tool has moved.
+func (r rank) Amount() int { return max(r.Position-*r.Previous, *r.Previous-r.Position) }
 
 // source is where a field of a tool was checked.
 type source struct{ Field, URL, CheckedAt string }
