@@ -52,6 +52,11 @@ export const referenceFixes = {
   // A landmark for each path would be too many, some with the same name.
   "#reference [role=region]": (section) => set(section, "role", "group"),
   "section.contents[aria-labelledby], section[aria-label^=Notifications]": (section) => set(section, "role", "group"),
+  // The name has to contain what is written on the button.
+  ".show-more[aria-label]": (button) => {
+    const text = button.textContent.trim(), label = button.getAttribute("aria-label");
+    if (!label.includes(text)) set(button, "aria-label", text + ": " + label);
+  },
   ".scalar-code-copy:not([aria-label])": (button) => set(button, "aria-label", messages.copy),
   // Long paths make the list of a resource's paths scroll on phones.
   ".endpoints:not([tabindex])": (list) => set(list, "tabindex", "0"),
