@@ -51,7 +51,7 @@ func (r *request) ReportURL(name string, release int) string {
 		return contact
 	}
 	subject := r.lang.Text("Error on the page of %s", name)
-	body := r.lang.Text("Page: %s\nRelease: %s\nField (such as price or score): \nWhat is wrong: \n", r.URL(r.path), r.lang.Number(release))
+	body := r.lang.Text("Page: %s\nEdition: %s\nField (such as price or score): \nError: \n", r.URL(r.path), r.lang.Number(release))
 	query := strings.ReplaceAll(url.Values{"subject": {subject}, "body": {strings.ReplaceAll(body, "\n", "\r\n")}}.Encode(), "+", "%20")
 	return "mailto:" + url.PathEscape(contact) + "?" + query
 }

@@ -155,7 +155,7 @@ func (v *trendsView) addCategories(r *request, id string, title lang.Message, me
 	for _, s := range v.Series {
 		name := labelOf(v.Categories, s.Key)
 		if !isCategory(v.Categories, s.Key) {
-			name = r.lang.Text("%s (ended)", name)
+			name = r.lang.Text("%s (removed)", name)
 		}
 		isEmpty := !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil })
 		for _, p := range s.Points {
