@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,17 +36,26 @@ type grants struct {
 	store   *store.Store
 	keyring *Keyring
 	account *ent.Account
-	time    time.Time
+	clock   atomic.Pointer[time.Time] // background refreshes read it
+}
+
+func (g *grants) time() time.Time { return *g.clock.Load() }
+
+func (g *grants) wait(d time.Duration) {
+	later := g.time().Add(d)
+	g.clock.Store(&later)
 }
 
 func eachGrants(t *testing.T, test func(*grants)) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		g := &grants{Accounts: NewAccounts(s), t: t, store: s, keyring: newKeyring(s), time: time.Now()}
-		SetClock(func() time.Time { return g.time }, g.Accounts, g.keyring)
+		g := &grants{Accounts: NewAccounts(s), t: t, store: s, keyring: newKeyring(s)}
+		now := time.Now()
+		g.clock.Store(&now)
+		SetClock(g.time, g.Accounts, g.keyring)
 		g.keyring.rules.Accepts = func(resource string, r *http.Request) bool { return resource == testResource && r.URL.Path == "/mcp" }
 		g.account, _ = createAccount(t, s, "ana@example.com", Developer, 0)
-		g.now = func() time.Time { return g.time }
+		g.now = g.time
 		test(g)
 	})
 }
@@ -103,7 +113,7 @@ func TestGrant(t *testing.T) {
 		g.wantStatus(401, "/mcp", tokens.Access[:len(tokens.Access)-1])
 		check.OK(g.t, g.keyring.SaveLastUsed(g.t.Context()))
 		all, err := g.Grants(g.t.Context(), g.account)
-		if err != nil || len(all) != 1 || all[0].ClientName != "Client" || !all[0].LastUsedAt.Equal(g.time.Truncate(time.Second)) {
+		if err != nil || len(all) != 1 || all[0].ClientName != "Client" || !all[0].LastUsedAt.Equal(g.time().Truncate(time.Second)) {
 			g.t.Fatalf("got %+v, %v, want the client, used now", all, err)
 		}
 		var stored string
@@ -116,22 +126,22 @@ func TestGrant(t *testing.T) {
 			}
 		}
 
-		g.time = g.time.Add(AccessLifetime - time.Second)
+		g.wait(AccessLifetime - time.Second)
 		g.wantStatus(200, "/mcp", tokens.Access)
-		g.time = g.time.Add(time.Second)
+		g.wait(time.Second)
 		g.wantStatus(401, "/mcp", tokens.Access)
 		next, err := g.refresh(tokens.Refresh)
 		check.OK(g.t, err)
 		g.wantStatus(200, "/mcp", next.Access)
 
-		g.time = g.time.Add(RefreshLifetime - time.Second)
+		g.wait(RefreshLifetime - time.Second)
 		last, err := g.refresh(next.Refresh)
 		check.OK(g.t, err)
-		g.time = g.time.Add(RefreshLifetime)
+		g.wait(RefreshLifetime)
 		if _, err := g.refresh(last.Refresh); !errors.Is(err, ErrInvalidGrant) {
 			g.t.Errorf("after 60 days: got %v, want ErrInvalidGrant", err)
 		}
-		check.OK(g.t, DeleteExpired(g.t.Context(), g.store, g.time.Add(time.Second)))
+		check.OK(g.t, DeleteExpired(g.t.Context(), g.store, g.time().Add(time.Second)))
 		check.Equal(g.t, queryText(g.t, g.store, "SELECT count(*) FROM oauth_grants"), "0", "grants after cleanup")
 	})
 }
@@ -178,11 +188,11 @@ func TestCopiedTokens(t *testing.T) {
 		if _, err := g.ExchangeCode(g.t.Context(), x); !errors.Is(err, ErrInvalidGrant) {
 			g.t.Errorf("replayed code: got %v, want ErrInvalidGrant", err)
 		}
-		g.time = g.time.Add(lookup.StaleFor)
+		g.wait(lookup.StaleFor)
 		g.wantStatus(401, "/mcp", next.Access)
 
 		expired := g.code()
-		g.time = g.time.Add(codeLifetime)
+		g.wait(codeLifetime)
 		if _, err := g.ExchangeCode(g.t.Context(), expired); !errors.Is(err, ErrInvalidGrant) {
 			g.t.Errorf("expired code: got %v, want ErrInvalidGrant", err)
 		}
@@ -209,7 +219,7 @@ func TestCopiedTokens(t *testing.T) {
 				g.t.Errorf("reused token: got %v, want ErrInvalidGrant", err)
 			}
 		}
-		g.time = g.time.Add(lookup.StaleFor)
+		g.wait(lookup.StaleFor)
 		g.wantStatus(401, "/mcp", next.Access)
 	})
 }
@@ -255,9 +265,9 @@ func TestRandomGrants(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var families []*family
 		for step := range 150 {
-			g.time = g.time.Add(2 * time.Second) // so that nothing is cached
+			g.wait(2 * time.Second) // so that nothing is cached
 			if len(families) == 0 || random.IntN(8) == 0 {
-				families = append(families, &family{tokens: []Tokens{g.connect()}, access: g.time.Add(AccessLifetime), renewed: g.time})
+				families = append(families, &family{tokens: []Tokens{g.connect()}, access: g.time().Add(AccessLifetime), renewed: g.time()})
 			}
 			f := families[random.IntN(len(families))]
 			current := len(f.tokens) - 1
@@ -267,7 +277,7 @@ func TestRandomGrants(t *testing.T) {
 			}
 			switch random.IntN(6) {
 			case 0:
-				g.time = g.time.Add(time.Duration(random.IntN(30)) * time.Minute)
+				g.wait(time.Duration(random.IntN(30)) * time.Minute)
 			case 1:
 				if random.IntN(4) == 0 {
 					_, err := g.RevokeTokens(g.t.Context(), f.tokens[chosen].Refresh, "client")
@@ -278,11 +288,11 @@ func TestRandomGrants(t *testing.T) {
 				next, err := g.refresh(f.tokens[chosen].Refresh)
 				check.Must(g.t, (err == nil), !f.ended && chosen == current, "step %d: %v", step, err)
 				if f.ended = f.ended || err != nil; !f.ended {
-					f.tokens, f.access, f.renewed = append(f.tokens, next), g.time.Add(AccessLifetime), g.time
+					f.tokens, f.access, f.renewed = append(f.tokens, next), g.time().Add(AccessLifetime), g.time()
 				}
 			default:
 				want := 401
-				if !f.ended && chosen == current && g.time.Unix() < f.access.Unix() {
+				if !f.ended && chosen == current && g.time().Unix() < f.access.Unix() {
 					want = 200
 				}
 				g.wantStatus(want, "/mcp", f.tokens[chosen].Access)
@@ -297,7 +307,7 @@ func TestGrantsOfAccounts(t *testing.T) {
 		for _, client := range []string{"other", "client"} {
 			_, err := g.RevokeTokens(g.t.Context(), revoked.Access, client)
 			check.OK(g.t, err)
-			g.time = g.time.Add(lookup.StaleFor)
+			g.wait(lookup.StaleFor)
 			check.Equal(g.t, g.status("/mcp", revoked.Access) == 200, (client == "other"), "revoked by %s: token accepted", client)
 		}
 		g.wantStatus(200, "/mcp", kept.Access)
@@ -315,7 +325,7 @@ func TestGrantsOfAccounts(t *testing.T) {
 			g.t.Errorf("got connected %v, %v, want false", connected, err)
 		}
 		for i := range maxGrants {
-			g.time = g.time.Add(time.Second)
+			g.wait(time.Second)
 			g.connect()
 			if all, err := g.Grants(g.t.Context(), g.account); err != nil || len(all) != min(i+2, maxGrants) {
 				g.t.Fatalf("got %d grants, %v, want %d", len(all), err, min(i+2, maxGrants))

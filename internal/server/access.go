@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 
@@ -80,7 +79,7 @@ func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes,
 // isFreeIfCached reports whether a request is for a saved query, by a caller who is only
 // known by an address, which thousands may share.
 func isFreeIfCached(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, saved.Path) && auth.CallerFrom(r.Context()).Account == 0
+	return routeOf(r).pays == dataOrPage && auth.CallerFrom(r.Context()).Account == 0
 }
 
 // resources are what access tokens are for.

@@ -9,7 +9,7 @@ type Row struct {
 	Counted, OnceADay            bool
 	CORS, NoBody, Form, ReadOnly bool
 	Localized                    bool
-	Cached, Free                 bool
+	Cached, Free, FreeIfCached   bool
 }
 
 // Rows returns all patterns.
@@ -18,7 +18,7 @@ func Rows() (rows []Row) {
 		rows = append(rows, Row{
 			Pattern: pattern, Path: examplePathOf(pattern), Key: rt.callers == key, Identified: rt.identifies(), Basic: rt.basic,
 			Counted: rt.pays == quotaPays || rt.pays == dataOrPage || rt.pays == onceADay, OnceADay: rt.pays == onceADay,
-			CORS: rt.cors, NoBody: rt.body == noBody, Form: rt.body == formBody, ReadOnly: rt.methods == "GET, HEAD", Localized: rt.localized, Cached: rt.cached == byRelease, Free: rt.pays == nobody,
+			CORS: rt.cors, NoBody: rt.body == noBody, Form: rt.body == formBody, ReadOnly: rt.methods == "GET, HEAD", Localized: rt.localized, Cached: rt.cached == byRelease, Free: rt.pays == nobody, FreeIfCached: rt.pays == dataOrPage,
 		})
 	}
 	return rows

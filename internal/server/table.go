@@ -93,7 +93,7 @@ const (
 	quotaPays  payer = "quota"
 	onceADay   payer = "quota, once a day" // for each account and file
 	perCall    payer = "quota, each call"  // in the body
-	dataOrPage payer = "quota, or visitor" // which pays for pages
+	dataOrPage payer = "quota, or visitor" // which pays for pages; see isFreeIfCached
 	visitors   payer = "visitor"           // with a budget of CPU time, for what is not cached
 	eachPage   payer = "visitor, each page"
 	rate       payer = "rate limit" // by address or server

@@ -246,7 +246,7 @@ func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 		p.Press(kb.ArrowDown)
 		state("true find-suggestions-1")
 		p.FollowKey(kb.Enter)
-		check.Equal(t, p.URL(), server.URL+"/releases", "after Enter")
+		check.Equal(t, p.URL(), server.URL+"/en/changes", "after Enter")
 	}
 }
 
