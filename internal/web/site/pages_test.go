@@ -197,7 +197,7 @@ func TestPricesOfSeveralPeriods(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one", func(tool *record.Tool) { tool.Price, tool.UpdatedAt = "240 €/an", "2026-11-02" })))
-	body := get(t, newSite(t, s), "/tools/one", 200, "cannot be charted", "€20/month", "€240/year")
+	body := get(t, newSite(t, s), "/tools/one", 200, "There are no price or score changes to chart.", "€20/month", "€240/year")
 	if strings.Contains(body, "price has not changed") {
 		t.Error(`got "has not changed", want the change listed`)
 	}
