@@ -73,7 +73,7 @@ var recipes = []recipe{
 				"	}\n	if f.HasAvis != nil {\n		all = append(all, release.Where(func(t *release.Tool) bool { return t.HasAvis == *f.HasAvis }))", nil},
 			change("rest/routes.go", `	obsolescenceMax = Parameter`,
 				"	hasAvis = Parameter{Param: params.Param{Name: \"has_avis\"}, Description: \"Tools with or without a page with their review.\"}\n	obsolescenceMax = Parameter"),
-			change("rest/routes.go", `obsolescenceMax, search, sort}`, `obsolescenceMax, hasAvis, search, sort}`),
+			change("rest/routes.go", `obsolescenceMax, search, language, sort}`, `obsolescenceMax, hasAvis, search, language, sort}`),
 			change("rest/queries/tools.graphql", `$obsolescence_max: Float,`, `$obsolescence_max: Float, $has_avis: Boolean,`),
 			change("rest/queries/tools.graphql", `$obsolescence_max,`, `$obsolescence_max, hasAvis: $has_avis,`, updateGolden),
 		},
