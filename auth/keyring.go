@@ -37,7 +37,8 @@ var (
 	errSuspended = problem.New(problem.Unauthenticated, "This API key is suspended: the account has more keys than its plan includes, and only the oldest remain active.")
 )
 
-// Rules say how requests may send keys and tokens. Each may be nil, but for tokens.
+// Rules say how requests may send keys and tokens. Only SavedQuery and IsDownload are
+// required, for requests with a token.
 type Rules struct {
 	// AllowBasic reports whether a request may send the key as the user name of HTTP
 	// Basic, for clients that cannot send it otherwise. If it is nil, none may.

@@ -32,7 +32,7 @@ const (
 // endpoint does not have; nil for none.
 func (e *endpoint) unknownParameters(rawQuery string) []string {
 	accepted, suggested := e.inQuery, []string(nil)
-	if e.bulk { // it identifies the caller, and is no part of the question
+	if e.bulk { // the token identifies the caller
 		accepted = append(slices.Clip(accepted), params.Param{Name: auth.TokenParameter})
 	}
 	for _, p := range e.documented() {

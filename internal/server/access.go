@@ -76,8 +76,8 @@ func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes,
 	}, nil
 }
 
-// isFreeIfCached reports whether a request is for a saved query, by a caller who is only
-// known by an address, which thousands may share.
+// isFreeIfCached reports whether a response from the cache is free: that of a saved query
+// for a caller without an account, whose address thousands may share.
 func isFreeIfCached(r *http.Request) bool {
 	return routeOf(r).pays == dataOrPage && auth.CallerFrom(r.Context()).Account == 0
 }

@@ -55,7 +55,7 @@ type policy struct {
 	unnamed   bool
 	localized bool // the path has the prefix of a language
 	described bool // responses link to the descriptions of the API
-	explorer  bool // of GraphQL: browsers that send no operation are sent to it, and errors have the format of GraphQL, too
+	explorer  bool // the path of GraphQL: browsers that send no operation are sent to it, and errors have the format of GraphQL, too
 }
 
 // listing is where readers find the paths of a row.

@@ -56,5 +56,5 @@ func (r *request) ReportURL(name string, release int) string {
 	return "mailto:" + url.PathEscape(contact) + "?" + query
 }
 
-// Publisher returns who publishes the pages.
+// Publisher returns the name of the publisher, or that of the service.
 func (r *request) Publisher() string { return cmp.Or(r.service.Publisher, r.service.ServiceName) }
