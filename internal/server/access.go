@@ -65,10 +65,17 @@ func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes,
 		counts = t.watchQuota(redis)
 	}
 	callers := proxies(cfg.Proxies)
+	advice := fmt.Sprintf("Sign in, or send the key of a free account, which has %d requests a day: %s/account.", auth.Developer.Terms().DailyQuota, cfg.PublicURL)
 	return &access{
 		keyring: auth.NewKeyring(db, cfg.Log, rules), challenge: rules.Challenge, ledger: stored, redis: redis,
 		quota: &quota.Gate{
-			Store: counts, Caller: callers.caller, Now: cfg.Now, Once: files.Counted, Record: record(stored, routes),
+			Store: counts, Caller: func(r *http.Request) quota.Caller {
+				caller := callers.caller(r)
+				if caller.Tier == "" {
+					caller.Advice = advice
+				}
+				return caller
+			}, Now: cfg.Now, Once: files.Counted, Record: record(stored, routes),
 			Free: isFreeIfCached, FreeRate: &limiter.Rate[quota.Subject]{Limit: 10, Window: time.Second, Now: cfg.Now},
 		},
 		messages: &limiter.Rate[quota.Subject]{Limit: 1_000, Now: cfg.Now},

@@ -81,6 +81,7 @@ func TestPathsFollowTheirPolicy(t *testing.T) {
 		}
 		over := s.Get(uncached, "X-Forwarded-For", spent)
 		check("429 over quota", over.Code == 429, row.Counted, over)
+		check("a free account over quota", over.Code == 429 && strings.Contains(over.Body.String(), servertest.URL+"/account"), row.Counted, over)
 		check("CORS over quota", over.Header().Get("Access-Control-Allow-Origin") == "*", row.CORS, over.Header())
 
 		if ownPaths[row.Pattern] != "" {

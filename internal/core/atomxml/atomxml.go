@@ -12,19 +12,24 @@ import (
 	"palmares/internal/core/cache"
 )
 
-// Feed is an Atom feed, with the elements that the service uses.
+// Feed is an Atom feed, with the elements that the service uses, and those of RFC 5005.
 type Feed struct {
-	XMLName   xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
-	Lang      string   `xml:"xml:lang,attr,omitempty"`
-	ID        string   `xml:"id"`
-	Title     Text     `xml:"title"`
-	Updated   Time     `xml:"updated"`
-	Links     []Link   `xml:"link"`
-	Author    Text     `xml:"author>name"`
-	AuthorURI string   `xml:"author>uri,omitempty"`
-	Rights    Text     `xml:"rights,omitempty"`
-	Entries   []Entry  `xml:"entry"`
+	XMLName   xml.Name  `xml:"http://www.w3.org/2005/Atom feed"`
+	Lang      string    `xml:"xml:lang,attr,omitempty"`
+	History   string    `xml:"xmlns:fh,attr,omitempty"` // HistoryNamespace, with Archive
+	Archive   *struct{} `xml:"fh:archive"`
+	ID        string    `xml:"id"`
+	Title     Text      `xml:"title"`
+	Updated   Time      `xml:"updated"`
+	Links     []Link    `xml:"link"`
+	Author    Text      `xml:"author>name"`
+	AuthorURI string    `xml:"author>uri,omitempty"`
+	Rights    Text      `xml:"rights,omitempty"`
+	Entries   []Entry   `xml:"entry"`
 }
+
+// HistoryNamespace is that of the elements of RFC 5005.
+const HistoryNamespace = "http://purl.org/syndication/history/1.0"
 
 // Link is a link of a feed or an entry.
 type Link struct {
@@ -35,6 +40,9 @@ type Link struct {
 
 // Self returns the link of a feed to itself.
 func Self(address string) Link { return Link{"self", mediaType, address} }
+
+// Other returns the link of a feed to another document of the feed.
+func Other(rel, address string) Link { return Link{rel, mediaType, address} }
 
 // Page returns the link to the HTML page about a feed or an entry.
 func Page(address string) Link { return Link{"alternate", "text/html", address} }

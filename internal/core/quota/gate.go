@@ -2,6 +2,7 @@ package quota
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -21,6 +22,7 @@ type Caller struct {
 	Subject Subject
 	Limit   int    // requests a day; 0 for unlimited
 	Tier    string // sent as X-RateLimit-Tier; without one, no limits are sent
+	Advice  string // follows the message that the quota is used up
 }
 
 // Gate is the middleware that counts requests, and rejects those whose caller
@@ -168,7 +170,8 @@ func (v *visit) reject(d Decision) {
 }
 
 func (v *visit) spent(d Decision) error {
-	return problem.New(problem.QuotaSpent, "The daily quota of %d requests is used up. It resets at %s.", v.caller.Limit, d.Reset.Format(time.RFC3339))
+	words := fmt.Sprintf("The daily quota of %d requests is used up. It resets at %s. %s", v.caller.Limit, d.Reset.Format(time.RFC3339), v.caller.Advice)
+	return problem.New(problem.QuotaSpent, "%s", strings.TrimSpace(words))
 }
 
 // refund uncounts the request if the status of its response is free.

@@ -2,6 +2,7 @@
 package feeds
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -64,6 +66,18 @@ type feed struct {
 	page  string // the page that the feed belongs to
 	lang  lang.Language
 	query journal.Query
+	until int // the newest release of an archive; 0 for the feed itself
+}
+
+// document returns the path of the feed or, if it is not 0, of its archive until a release.
+func (f feed) document(until int) string {
+	switch {
+	case until == 0:
+		return f.path
+	case strings.Contains(f.path, "?"):
+		return f.path + "&until=" + strconv.Itoa(until)
+	}
+	return f.path + "?until=" + strconv.Itoa(until)
 }
 
 var feeds = []feed{
@@ -97,7 +111,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // find returns the feed that a request is for.
-func find(r *http.Request) (feed, error) {
+func find(r *http.Request) (f feed, err error) {
+	until := r.URL.Query().Get("until")
+	if f, err = findFeed(r); err == nil && until != "" {
+		if f.until, err = strconv.Atoi(until); err != nil || f.until < 1 {
+			err = problem.New(problem.BadInput, "until must be the number of an edition (got %q).", params.Truncate(until))
+		}
+	}
+	return f, err
+}
+
+func findFeed(r *http.Request) (feed, error) {
 	if slug := r.PathValue("slug"); slug != "" {
 		if !isSlug.MatchString(slug) {
 			return feed{}, problem.New(problem.NotFound, "There is no such feed: %.80q is not a slug.", slug)
@@ -146,7 +170,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if h.config.Visitors != nil {
 		ctx = h.config.Visitors.Identify(r)
 	}
-	entry, err := h.config.Cache.Get(ctx, cache.Key{Operation: "feed " + string(f.lang), Variables: f.path}, func(ctx context.Context) (*cache.Entry, int, error) {
+	entry, err := h.config.Cache.Get(ctx, cache.Key{Operation: "feed " + string(f.lang), Variables: f.document(f.until)}, func(ctx context.Context) (*cache.Entry, int, error) {
 		if h.config.Visitors != nil {
 			done, err := h.config.Visitors.Start(ctx)
 			if err != nil {
@@ -180,9 +204,12 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 		return nil, 0, err
 	}
 	shown = c.shown.Number()
-	events, err := h.events(ctx, c.db, f, shown)
+	if f.until > shown {
+		return nil, shown, problem.New(problem.NotFound, "Edition %d has not been published.", f.until)
+	}
+	list, err := h.events(ctx, c.db, f, cmp.Or(f.until, shown))
 	if err == nil {
-		err = c.load(ctx, f, events)
+		err = c.load(ctx, f, list.events)
 	}
 	if err != nil {
 		return nil, shown, err
@@ -191,25 +218,76 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 	if shown == 0 {
 		caching = "no-store" // the first release may be published at any time
 	}
-	entry, err := atomxml.NewEntry(h.document(f, events, &c), caching)
+	entry, err := atomxml.NewEntry(h.document(f, list, &c), caching)
 	return entry, shown, err
 }
 
-// events returns the newest events of a feed up to a release. Feeds about the whole
-// catalog start with the catalog.published event of the first release.
-func (h *Handler) events(ctx context.Context, db *ent.Client, f feed, release int) ([]*journal.Event, error) {
+// list is what a document of a feed contains.
+type list struct {
+	events  []*journal.Event
+	summary *journal.Event // of a release with more events than the document has; nil if it has all
+	earlier int            // the newest release of the archive before it; 0 if there is none
+}
+
+// events returns the newest events of a feed up to a release. If a release has more than
+// there is room for, prices and retirements come first. Feeds about the whole catalog
+// start with the catalog.published event of the first release.
+func (h *Handler) events(ctx context.Context, db *ent.Client, f feed, release int) (l list, err error) {
 	entries, query := db.JournalEntry, f.query
 	query.UpTo, query.NewestFirst, query.Limit = release, true, maxEntries
 	// Page returns fewer events if they are long, which is fine here.
 	events, more, err := journal.Page(ctx, entries, query)
-	if err != nil || more || len(events) == maxEntries || f.page != "" || len(query.Tools) > 0 {
-		return withoutPrices(f, events), err
+	if err != nil {
+		return l, err
+	}
+	if more {
+		return h.grouped(ctx, entries, f, events)
+	}
+	l.events = withoutPrices(f, events)
+	if len(events) == maxEntries || f.page != "" || len(query.Tools) > 0 {
+		return l, nil
 	}
 	first, err := journal.Read(ctx, entries, journal.Query{Types: []string{journal.EventCatalogPublished}, UpTo: 1, Limit: 1})
 	if len(first) > 0 && slices.ContainsFunc(query.Types, func(event string) bool { return readCatalog(first[0]).Events[event] > 0 }) {
-		events = append(events, first[0])
+		l.events = append(l.events, first[0])
 	}
-	return events, err
+	return l, err
+}
+
+// grouped replaces the events of the earliest release in a list that ends within it: prices
+// and retirements come first, and a summary stands for what there is no room for.
+func (h *Handler) grouped(ctx context.Context, entries *ent.JournalEntryClient, f feed, events []*journal.Event) (l list, err error) {
+	cut := events[len(events)-1].Release
+	whole := slices.IndexFunc(events, func(e *journal.Event) bool { return e.Release == cut })
+	l.earlier = cut
+	if whole == 0 { // the archive cannot have more of it
+		l.earlier--
+	}
+	if l.earlier < max(1, f.query.From) {
+		l.earlier = 0
+	}
+	events = events[:whole]
+	urgent := []string{journal.EventPriceChanged, journal.EventToolRetired}
+	query := f.query
+	query.From, query.UpTo, query.NewestFirst = cut, cut, true
+	for _, first := range []bool{true, false} {
+		query.Types = slices.DeleteFunc(slices.Clone(f.query.Types), func(event string) bool { return slices.Contains(urgent, event) != first })
+		query.Limit = maxEntries - 1 - len(events)
+		if len(query.Types) == 0 || query.Limit == 0 {
+			continue
+		}
+		found, _, err := journal.Page(ctx, entries, query)
+		if err != nil {
+			return l, err
+		}
+		events = append(events, found...)
+	}
+	l.events = withoutPrices(f, events)
+	published, err := journal.Read(ctx, entries, journal.Query{Types: []string{journal.EventCatalogPublished}, From: cut, UpTo: cut, Limit: 1})
+	if len(published) > 0 {
+		l.summary = published[0]
+	}
+	return l, err
 }
 
 // withoutPrices omits updates of nothing but a price, which have an event of their
@@ -238,26 +316,56 @@ func readCatalog(event *journal.Event) (c catalog) {
 	return c
 }
 
-func (h *Handler) document(f feed, events []*journal.Event, c *contents) atomxml.Feed {
-	id, address, title := strings.TrimPrefix(f.path, "/"), h.config.PublicURL+f.path, f.lang.Text(f.title)
+func (h *Handler) document(f feed, list list, c *contents) atomxml.Feed {
+	id, title := strings.TrimPrefix(f.path, "/"), f.lang.Text(f.title)
+	address := func(until int) string { return h.config.PublicURL + f.document(until) }
 	alternate := atomxml.Link{Rel: "alternate", Href: h.config.PublicURL + "/"}
 	if f.page != "" {
-		id, address, title = string(f.lang)+f.path, h.config.PublicURL+f.lang.Path(f.path), f.lang.Text(f.title, c.item)
+		id, title = string(f.lang)+f.path, f.lang.Text(f.title, c.item)
+		address = func(until int) string { return h.config.PublicURL + f.lang.Path(f.document(until)) }
 		alternate = atomxml.Page(h.config.PublicURL + f.lang.Path(c.itemPage(f)))
 	}
 	d := atomxml.Feed{
 		Lang: string(f.lang), ID: h.tag(id), Title: atomxml.Text(h.config.ServiceName + ": " + title),
-		Links:  []atomxml.Link{atomxml.Self(address), alternate},
+		Links:  []atomxml.Link{atomxml.Self(address(f.until)), alternate},
 		Author: atomxml.Text(h.config.ServiceName), AuthorURI: h.config.PublicURL,
 		Rights: atomxml.Text(h.config.Credit),
 	}
-	if len(events) > 0 {
-		d.Updated.Time = events[0].At
+	if list.earlier > 0 {
+		d.Links = append(d.Links, atomxml.Other("prev-archive", address(list.earlier)))
 	}
-	for _, event := range events {
+	if f.until > 0 {
+		d.Links = append(d.Links, atomxml.Other("current", address(0)))
+		d.History, d.Archive = atomxml.HistoryNamespace, &struct{}{}
+	}
+	for _, event := range list.events {
 		d.Entries = append(d.Entries, h.entry(f.lang, event, c))
 	}
+	if list.summary != nil {
+		d.Entries = append(d.Entries, h.summary(f, id, list.summary, c))
+	}
+	if len(d.Entries) > 0 {
+		d.Updated = d.Entries[0].Updated
+	}
 	return d
+}
+
+// summary returns the entry about all events of a release, which links to its edition.
+func (h *Handler) summary(f feed, id string, published *journal.Event, c *contents) atomxml.Entry {
+	e := h.entry(f.lang, published, c)
+	e.ID = h.tag(id + "/editions/" + strconv.Itoa(published.Release))
+	e.Title = atomxml.Text(f.lang.Text("Edition %d has more changes than fit in this feed", published.Release))
+	e.Content.Text = e.Title
+	if f.page == "" && len(f.query.Tools) == 0 { // otherwise, the counts are about more than the feed
+		var lines []string
+		for _, event := range f.query.Types {
+			if n := readCatalog(published).Events[event]; n > 0 {
+				lines = append(lines, f.lang.Text("%s: %d", f.lang.Text(journal.Titles[event]), n))
+			}
+		}
+		e.Content.Text = atomxml.Text(strings.Join(lines, "\n"))
+	}
+	return e
 }
 
 func (h *Handler) entry(l lang.Language, event *journal.Event, c *contents) atomxml.Entry {

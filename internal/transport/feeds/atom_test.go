@@ -194,7 +194,7 @@ func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 	}
 	var f parsed
 	check.OK(t, xml.Unmarshal(body, &f))
-	withoutTools := func(address string) string { address, _, _ = strings.Cut(address, "?tools="); return address }
+	withoutTools := func(address string) string { address, _, _ = strings.Cut(address, "?"); return address }
 	self := slices.IndexFunc(f.Links, func(l xmlLink) bool { return l.Rel == "self" })
 	if f.ID == "" || f.Title == "" || f.Author.Name == "" || self < 0 || !strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/") || !strings.HasSuffix(withoutTools(f.Links[self].Href), ".atom") {
 		t.Errorf("got %+v, want all required elements", f)
@@ -228,6 +228,15 @@ func titles(f parsed) (all []string) {
 		all = append(all, e.Title)
 	}
 	return all
+}
+
+func (f parsed) link(rel string) string {
+	for _, l := range f.Links {
+		if l.Rel == rel {
+			return l.Href
+		}
+	}
+	return ""
 }
 
 // links returns the paths of the pages that entries link to.
@@ -451,14 +460,14 @@ func TestHostileTexts(t *testing.T) {
 	})
 }
 
-// A feed has the newest hundred events, and the first release as one of them
-// while there is room.
+// A feed has the newest hundred events, and the first release as one of them while there is
+// room. An earlier release that does not fit has a summary, and an archive.
 func TestLongFeeds(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		h := newHandler(s)
-		catalog := func(tools int) (all []any) {
+		catalog := func(tools int, change ...func(*record.Tool)) (all []any) {
 			for i := range tools {
-				all = append(all, aTool(fmt.Sprintf("t%03d", i), fmt.Sprintf("T%03d", i)))
+				all = append(all, aTool(fmt.Sprintf("t%03d", i), fmt.Sprintf("T%03d", i), change...))
 			}
 			return all
 		}
@@ -473,11 +482,33 @@ func TestLongFeeds(t *testing.T) {
 		f = valid(t, get(h, "changes.atom"))
 		expect(t, "with room", []any{len(f.Entries), f.Entries[0].Title, f.Entries[98].Title, f.Entries[99].Title, f.Entries[99].ID}, []any{100, "New tool: T228", "New tool: T130", published, id})
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", catalog(230)...))
-		f = valid(t, get(h, "changes.atom"))
-		expect(t, "without room", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T229", "New tool: T130"})
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", catalog(231)...))
 		f = valid(t, get(h, "changes.atom"))
-		expect(t, "newest", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T230", "New tool: T131"})
+		summary := "Edition 2 has more changes than fit in this feed"
+		expect(t, "newest", []any{len(f.Entries), f.Entries[0].Title, f.Entries[1].Title, f.Entries[98].Title, f.Entries[99].Title}, []any{100, "New tool: T230", "New tool: T229", "New tool: T132", summary})
+		check.Equal(t, f.Entries[99].Content, "New tools: 99")
+		check.Equal(t, links(f)[99], "/editions/2")
+
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-05", append(catalog(230, at("30 €/mois")),
+			&record.Retired{Slug: "t230", Name: "T230", Category: "code", Reason: "mort", RetiredAt: "2026-11-05", Note: "Fermé."})...))
+		f = valid(t, get(h, "changes.atom"))
+		expect(t, "prices and retirements first", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Content}, []any{100, "T230 is retired: shut down", "Updated tools: 230\nRetired tools: 1\nPrice changes: 230"})
+		var archives []int
+		for f.link("prev-archive") != "" {
+			address := strings.TrimPrefix(f.link("prev-archive"), "https://api.palmares.example:8443")
+			got := get(h, address)
+			f = valid(t, got)
+			archives = append(archives, len(f.Entries))
+			check.Equal(t, f.link("current"), "https://api.palmares.example:8443/feeds/changes.atom")
+			check.Contains(t, got.Body.String(), "<fh:archive></fh:archive>")
+		}
+		expect(t, "archives", archives, []int{100, 100})
+		expect(t, "end of the archives", titles(f)[99], published)
+
+		f = valid(t, get(h, "/fr/tools/t000/changes.atom?until=4"))
+		expect(t, "archive of a tool", titles(f), []string{"Nouvel outil\u00a0: T000"})
+		check.Equal(t, get(h, "changes.atom?until=6").Code, 404)
+		check.Equal(t, get(h, "changes.atom?until=x").Code, 400)
 	})
 }
 
@@ -492,7 +523,8 @@ func TestFeedsOfLongTexts(t *testing.T) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", tools...))
 		got := get(newHandler(s), "changes.atom")
 		size := got.Body.Len()
-		expect(t, "newest", titles(valid(t, got)), []string{"New tool: T19", "New tool: T18", "New tool: T17", "New tool: T16", "New tool: T15", "New tool: T14"})
+		want := []string{"New tool: T19", "New tool: T18", "New tool: T17", "New tool: T16", "New tool: T15", "New tool: T14", "Edition 2 has more changes than fit in this feed"}
+		expect(t, "newest", titles(valid(t, got)), want)
 		if size > 2<<20 {
 			t.Errorf("size: got %d, want at most 2 MiB", size)
 		}

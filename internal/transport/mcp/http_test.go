@@ -229,8 +229,5 @@ func TestChallenges(t *testing.T) {
 		if challenged := got.Header().Get("WWW-Authenticate") == "Bearer x"; got.Code != test.want || challenged != (test.want == 401) {
 			t.Errorf("%s: got %d %v, want %d", test.name, got.Code, got.Header(), test.want)
 		}
-		if test.quota == 0 && !test.account && !strings.Contains(got.Body.String(), "Sign in or send an API key") {
-			t.Errorf("%s: got %s, want what to do", test.name, got.Body)
-		}
 	}
 }

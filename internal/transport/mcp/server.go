@@ -171,7 +171,6 @@ func (s *Server) guard(next sdk.MethodHandler) sdk.MethodHandler {
 			err := exchangeFrom(ctx).refusal
 			if err != nil && problem.Of(err).Code == problem.QuotaSpent && auth.CallerFrom(ctx).Plan == auth.Anonymous {
 				exchangeFrom(ctx).needsAccount.Store(true) // an account has a quota of its own
-				err = problem.New(problem.QuotaSpent, "%s Sign in or send an API key to use the quota of an account.", problem.Of(err).Message)
 			}
 			if err != nil && method == "tools/call" {
 				return toolResult(nil, err), nil
