@@ -48,8 +48,8 @@ type Query struct {
 	// Body lists the fields from the root of the result down to the response body; it
 	// is empty if the body is the whole result.
 	Body []*ast.Field
-	// IsTable reports whether the path with .csv and .ndjson returns a table.
-	IsTable bool
+	// Columns are those of the path with .csv and .ndjson; none if it returns no table.
+	Columns []table.Field
 }
 
 // DescribeQueries returns an OpenAPI document of queries, like that of the REST
@@ -69,7 +69,7 @@ func DescribeQueries(cfg Config, title, description string, queries []Query) ([]
 		e.parameters = append(e.parameters, asOf)
 		endpoints = append(endpoints, e)
 		for _, format := range formats {
-			if q.IsTable {
+			if len(q.Columns) > 0 {
 				endpoints = append(endpoints, e.inFormat(format))
 			}
 		}
@@ -301,7 +301,11 @@ func (e *endpoint) table() object {
 	if e.format == table.CSV && len(e.columns) > 0 { // NDJSON has the fields of the JSON list
 		description += " The columns are " + quoted(e.columns) + "."
 	}
-	return object{{"type", "string"}, {"description", description}}
+	schema := object{{"type", "string"}, {"description", description}}
+	if e.saved != nil && e.format == table.CSV {
+		schema.add("x-table-schema", object{{"fields", e.saved.Columns}})
+	}
+	return schema
 }
 
 func (p Parameter) describe(s *schemas, exampleSlug string) object {

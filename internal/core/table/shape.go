@@ -16,6 +16,20 @@ type Shape struct {
 	Pivot   *Pivot // may be nil
 }
 
+// Field describes a column, as in the Table Schema of Frictionless Data.
+type Field struct {
+	Name        string            `json:"name"`
+	Type        string            `json:"type"`
+	Format      string            `json:"format,omitzero"`
+	Title       string            `json:"title,omitzero"`
+	Titles      map[string]string `json:"titles,omitempty"` // by language
+	Unit        string            `json:"unit,omitzero"`
+	Description string            `json:"description,omitzero"`
+	Constraints struct {
+		Enum []string `json:"enum,omitempty"`
+	} `json:"constraints,omitzero"`
+}
+
 // Level describes the elements of a list, or a single value that is not in a list.
 type Level struct {
 	// Columns are the positions of its fields, by names that have dots between nested

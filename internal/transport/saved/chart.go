@@ -7,7 +7,9 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"palmares/graph"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/table"
 )
 
 // Chart is how the page of a query draws its result. X, Y and Series are columns, named as
@@ -27,12 +29,28 @@ func (c Chart) hasAxes() bool { return c.Kind == Line || c.Kind == Bar }
 
 // Column is a column of a query's table.
 type Column struct {
-	Name string
-	typ  string // in GraphQL
+	Name  string
+	field *ast.FieldDefinition
 }
 
+// columnTypes are the types of Table Schema for those of GraphQL; others are texts.
+var columnTypes = map[string]string{"Int": "integer", "Float": "number", "Boolean": "boolean", "Date": "date", "DateTime": "datetime"}
+
 // IsNumber reports whether the column has numbers.
-func (c Column) IsNumber() bool { return c.typ == "Int" || c.typ == "Float" }
+func (c Column) IsNumber() bool { name := c.field.Type.Name(); return name == "Int" || name == "Float" }
+
+// Field describes the column.
+func (c Column) Field() table.Field {
+	definition := graph.Schema().Types[c.field.Type.Name()]
+	f := table.Field{Name: c.Name, Type: cmp.Or(columnTypes[definition.Name], "string"), Description: c.field.Description}
+	if definition.Name == "URL" {
+		f.Format = "uri"
+	}
+	for _, value := range definition.EnumValues {
+		f.Constraints.Enum = append(f.Constraints.Enum, value.Name)
+	}
+	return f
+}
 
 // LastName returns the field that a column is: the part of its name after the last dot.
 func LastName(column string) string { return column[strings.LastIndexByte(column, '.')+1:] }
@@ -45,12 +63,16 @@ func (q *query) columns(variables map[string]any) (all []Column) {
 	pivot := q.table.Pivot
 	for i, name := range q.table.Columns {
 		if pivot == nil || i != pivot.Name && i != pivot.Value {
-			all = append(all, Column{name, q.types[i]})
+			all = append(all, Column{name, q.fields[i]})
 		}
 	}
 	if pivot != nil {
 		for _, metric := range q.metrics(variables) {
-			all = append(all, Column{metric, "Float"})
+			field := &ast.FieldDefinition{Type: ast.NamedType("Float", nil)}
+			if value := graph.Schema().Types["SeriesMetric"].EnumValues.ForName(metric); value != nil {
+				field.Description = value.Description
+			}
+			all = append(all, Column{metric, field})
 		}
 	}
 	return all

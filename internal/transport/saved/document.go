@@ -86,11 +86,11 @@ func (s *Queries) document(ctx context.Context, handle string, names []string) (
 			return nil, err
 		}
 		q := found.query.describe()
-		q.Path, q.ID, q.IsTable = found.address, name, found.query.checkTable() == nil
+		q.Path, q.ID = found.address, name
 		q.Summary = html.EscapeString(found.title)
 		q.Details = cmp.Or(html.EscapeString(found.description), "A saved query of "+handle+".")
 		described = append(described, q)
 	}
 	return rest.DescribeQueries(s.Service, s.Service.ServiceName+": saved queries of "+handle,
-		"Queries that "+handle+" saved. Each has a fixed URL, which returns JSON; `.ndjson` and, if the result is a table, `.csv` select another format. The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
+		"Queries that "+handle+" saved. Each has a fixed URL, which returns JSON; `.ndjson` and, if the result is a table, `.csv` select another format, and `.metadata.json` describes its columns. The data is free to reuse, provided that you show the credit line `"+s.Service.Credit+"`.", described)
 }

@@ -43,7 +43,7 @@ var contentTypes = map[string]string{formatJSON: mediaJSON, table.CSV: table.Con
 // splitPath splits a path into the address of a query and the format, which may be "".
 func splitPath(path string) (address, format string, ok bool) {
 	address, format, hasFormat := strings.Cut(path, ".")
-	return address, format, !hasFormat || contentTypes[format] != "" || isImage(format)
+	return address, format, !hasFormat || contentTypes[format] != "" || isOfPage(format)
 }
 
 // Addressed returns the saved query that a request is for: its handle and name, or its
@@ -57,9 +57,12 @@ func Addressed(r *http.Request) string {
 	return address
 }
 
-// isImage reports whether a format is one of the chart on the page, which is served
-// with it.
-func isImage(format string) bool { return format == "svg" || format == "png" }
+// Metadata is the end of the path that describes the table of a query.
+const Metadata = "metadata.json"
+
+// isOfPage reports whether a format is derived from what the page shows: the chart as an
+// image, or the description of the table.
+func isOfPage(format string) bool { return format == "svg" || format == "png" || format == Metadata }
 
 // IsDocument reports whether a path belongs to an OpenAPI document.
 func IsDocument(path string) bool {
@@ -138,14 +141,14 @@ func (s *Queries) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 // IsPage reports whether a request for a saved query is for its page, for the Markdown
-// version or for its chart as an image. URLs with a language or for embedding are
+// version or for what is derived from it. URLs with a language or for embedding are
 // those of pages only.
 func IsPage(r *http.Request) bool {
 	_, format, _ := splitPath(r.URL.Path)
 	_, isLocal := lang.Chosen(r.Context())
 	_, isEmbedded := CutEmbed(r.URL.Path)
 	accept := r.Header["Accept"]
-	return isImage(format) || format == "" && !r.URL.Query().Has(formatName) &&
+	return isOfPage(format) || format == "" && !r.URL.Query().Has(formatName) &&
 		(isLocal || isEmbedded || negotiate.Named(accept, "text/html") > 0 || negotiate.Named(accept, "text/markdown") > 0)
 }
 
@@ -321,17 +324,37 @@ type View struct {
 	BuiltIn                   bool
 	Parameters                []params.Param
 	Values                    map[string]any // values of the given parameters
-	HasTable                  bool           // there is a CSV
+	Columns                   []Column       // of the CSV; none if there is none
 	Body                      json.RawMessage
 	Result                    *graph.Result // nil if a parameter is invalid
 	Err                       error         // what is wrong with the parameters
-	rows                      *table.Shape
+	query                     *query
 }
 
 // Grid returns the start of the rows. They are those of the CSV, with the metrics of series
 // in rows. If the result has no CSV, lists are cells with JSON.
 func (v *View) Grid(ctx context.Context) (*Grid, error) {
-	return NewGrid(ctx, v.rows.Columns, func(use func([]jsontext.Value) error) error { return v.rows.Rows(jsontext.Value(v.Body), use) })
+	rows := v.query.rows
+	return NewGrid(ctx, rows.Columns, func(use func([]jsontext.Value) error) error { return rows.Rows(jsontext.Value(v.Body), use) })
+}
+
+// Count returns how many rows the CSV has; that of a list has all of it, as callers with a
+// key or token get it. It is -1 if only reading all of the list would tell.
+func (v *View) Count() (n int, err error) {
+	q := v.query
+	if q.list != nil && q.list.whole != nil {
+		if q.list.counted && !q.table.IsNested() {
+			return v.Result.Total, nil
+		}
+		return -1, nil
+	}
+	count := func([]jsontext.Value) error { n++; return nil }
+	if q.table.Pivot != nil {
+		err = q.table.PivotRows(jsontext.Value(v.Body), q.metrics(v.Values), count)
+	} else {
+		err = q.table.Rows(jsontext.Value(v.Body), count)
+	}
+	return n, err
 }
 
 // View executes the query that a request for a page selects.
@@ -343,7 +366,7 @@ func (s *Queries) View(r *http.Request) (*View, error) {
 	rec := req.from
 	view := &View{
 		Address: rec.address, Name: rec.name, Hash: rec.hash, Text: rec.text, Title: rec.title, Description: rec.description, Chart: rec.chart,
-		Public: rec.public, BuiltIn: rec.account == 0, Parameters: rec.query.parameters, Values: req.variables, HasTable: rec.query.table != nil, Err: req.err, rows: rec.query.rows,
+		Public: rec.public, BuiltIn: rec.account == 0, Parameters: rec.query.parameters, Values: req.variables, Columns: rec.query.columns(req.variables), Err: req.err, query: rec.query,
 	}
 	if req.err != nil {
 		return view, nil

@@ -63,7 +63,7 @@ type query struct {
 	// lists that have nothing to do with each other.
 	table       *table.Shape
 	rows        *table.Shape // the table, or one in which lists are columns with JSON
-	types       []string     // GraphQL types of the columns
+	fields      []*ast.FieldDefinition // of the columns
 	independent [2]string
 	series      []*ast.Field // whose metrics are columns of the table
 	list        *list        // nil if the body is not a part of a list
@@ -308,6 +308,9 @@ func (q *query) newWriter(to io.Writer, format, dialect string, variables map[st
 // describe returns the query for an OpenAPI document.
 func (q *query) describe() rest.Query {
 	described := rest.Query{Operation: q.operation, Body: q.body}
+	for _, c := range q.columns(q.samples()) {
+		described.Columns = append(described.Columns, c.Field())
+	}
 	for _, p := range q.parameters {
 		description := "Sets `$" + p.Name + "`."
 		if p.Relative {

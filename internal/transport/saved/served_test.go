@@ -296,6 +296,10 @@ func TestPanels(t *testing.T) {
 		doc, err := openapi3.NewLoader().LoadFromData([]byte(response.body))
 		check.OK(t, err)
 		check.OK(t, doc.Validate(t.Context()))
+		schema := doc.Paths.Value("/q/palmares/monthly-prices.csv").Get.Responses.Value("200").Value.Content["text/csv"].Schema.Value
+		if text, _ := json.Marshal(schema.Extensions["x-table-schema"]); !strings.Contains(string(text), `"name":"key","type":"string"}`) {
+			t.Errorf("got %s, want the types of the columns", text)
+		}
 		panels := 0
 		for path, item := range doc.Paths.Map() {
 			r := s.get(t, path).want(t, 200, "")

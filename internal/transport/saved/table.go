@@ -15,18 +15,20 @@ import (
 // are several.
 const listColumn = "list"
 
+var listField = &ast.FieldDefinition{Description: "The list that the row comes from.", Type: ast.NonNullNamedType("String", nil)}
+
 // findTable determines how a body with a selection becomes rows.
 func (q *query) findTable(set ast.SelectionSet, typeName string) {
 	q.rows = &table.Shape{}
 	if len(set) == 0 { // a scalar or a list of them
-		q.rows.Columns, q.types = []string{q.body[0].Alias}, []string{q.body[0].Definition.Type.Name()}
+		q.rows.Columns, q.fields = []string{q.body[0].Alias}, []*ast.FieldDefinition{q.body[0].Definition}
 		q.rows.Root = &table.Level{Columns: map[string]int{"": 0}}
 		q.table = q.rows
 		return
 	}
 	q.rows.Root = q.addLevel(set, typeName, "", q.body, false)
 	if q.table = q.rows; q.rows.Root == nil {
-		q.table, q.rows, q.types = nil, &table.Shape{}, nil
+		q.table, q.rows, q.fields = nil, &table.Shape{}, nil
 		q.rows.Root = q.addLevel(set, typeName, "", q.body, true)
 	}
 }
@@ -44,11 +46,11 @@ type selectedList struct {
 // become rows.
 func (q *query) addLevel(set ast.SelectionSet, typeName, prefix string, from []*ast.Field, asJSON bool) *table.Level {
 	level := &table.Level{Columns: map[string]int{}, First: len(q.rows.Columns)}
-	add := func(name, typeName string) int {
+	add := func(name string, field *ast.FieldDefinition) int {
 		for prefix != "" && slices.Contains(q.rows.Columns, name) {
 			name = prefix + "." + name
 		}
-		q.rows.Columns, q.types = append(q.rows.Columns, name), append(q.types, typeName)
+		q.rows.Columns, q.fields = append(q.rows.Columns, name), append(q.fields, field)
 		return len(q.rows.Columns) - 1
 	}
 	var lists []selectedList
@@ -57,7 +59,7 @@ func (q *query) addLevel(set ast.SelectionSet, typeName, prefix string, from []*
 		for _, f := range document.Fields(set, graph.Schema().Types[typeName]) {
 			switch t := f.Definition.Type; {
 			case len(f.SelectionSet) == 0 || asJSON && t.Elem != nil:
-				level.Columns[path+f.Alias] = add(path+f.Alias, t.Name())
+				level.Columns[path+f.Alias] = add(path+f.Alias, f.Definition)
 			case t.Elem != nil:
 				lists = append(lists, selectedList{path + f.Alias, f.Field})
 			default:
@@ -81,7 +83,7 @@ func (q *query) addLevel(set ast.SelectionSet, typeName, prefix string, from []*
 	}
 	if len(lists) > 1 {
 		prefix = listColumn
-		level.ListColumn = add(listColumn, "String")
+		level.ListColumn = add(listColumn, listField)
 	}
 	level.Inner = q.addLevel(first.field.SelectionSet, first.field.Definition.Type.Name(), prefix, fields, false)
 	if level.Inner == nil {

@@ -190,23 +190,9 @@ func TestPagesAreRenderedOnBudget(t *testing.T) {
 
 // Public pages are cached unless somebody identifies themselves, and all are compressed.
 func TestCachingOfQueryPages(t *testing.T) {
-	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	feedtest.Publish(t, s, demo.Catalog())
-	memory := cache.New(1<<20, nil, log)
-	saved, err := saved.New(saved.Config{
-		Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log,
-		BuiltIn: []saved.BuiltIn{{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"}},
-	})
-	check.OK(t, err)
-	pages := &Pages{Queries: saved, Visitors: ending{func() {}}}
+	pages := newPages(t, saved.BuiltIn{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"})
 	for header, want := range map[string]string{"": "public, max-age=0, s-maxage=60", "Authorization": "private, no-cache", "Cookie": "private, no-cache"} {
-		r, w := httptest.NewRequest(http.MethodGet, "/q/palmares/scores", nil), httptest.NewRecorder()
-		r.Header.Set("Accept", "text/html")
-		r.Header.Set("Accept-Encoding", "gzip")
-		if header != "" {
-			r.Header.Set(header, "a=b")
-		}
-		pages.ServeHTTP(w, r)
+		w := pages.get("/q/palmares/scores", "Accept", "text/html", "Accept-Encoding", "gzip", header, "a=b")
 		if got := w.Header(); w.Code != http.StatusOK || got.Get("Cache-Control") != want || got.Get("Content-Encoding") != "gzip" || !strings.Contains(got.Get("Vary"), "Accept-Language") {
 			t.Errorf("with %q: got %d %v, want %s and gzip", header, w.Code, got, want)
 		}

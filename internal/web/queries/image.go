@@ -7,19 +7,37 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 )
 
-// serveImage serves the chart of a query as a file. It is drawn once for each release,
-// and drawing it is charged to the visitor like a page.
+// serveImage serves the chart of a query as a file.
 func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension string) error {
+	chosen, _ := lang.Chosen(r.Context()) // without one it is English, for programs too
+	l := lang.Parse(string(chosen))
+	return p.serveDerived(w, r, "image "+string(l), func(ctx context.Context, view *saved.View, caching string) (*cache.Entry, error) {
+		grid, err := view.Grid(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t := &table{Grid: grid}
+		drawn := newChart(l, t, view.Chart, p.readCatalog(ctx, l, view, t))
+		if drawn == nil {
+			return nil, problem.New(problem.NotFound, "The result of this query cannot be drawn as a chart. Its page shows it as a table.")
+		}
+		return drawn.Entry(ctx, l, extension, p.Credit, caching)
+	})
+}
+
+// serveDerived serves what is derived from the result of a query. It is made once for each
+// release, and making it is charged to the visitor like a page.
+func (p *Pages) serveDerived(w http.ResponseWriter, r *http.Request, kind string, derive func(ctx context.Context, view *saved.View, caching string) (*cache.Entry, error)) error {
 	key, err := p.Queries.CacheKey(r)
 	if err != nil {
 		return err
 	}
-	chosen, _ := lang.Chosen(r.Context())                                                                 // without one it is English, for programs too
-	l, small := lang.Parse(string(chosen)), &http.Request{Method: r.Method, URL: r.URL, Header: r.Header} // the cache retains it
-	key.Operation = "image " + string(l) + " " + key.Operation
+	small := &http.Request{Method: r.Method, URL: r.URL, Header: r.Header} // the cache retains it
+	key.Operation = kind + " " + key.Operation
 	response, err := p.Queries.Cache.Get(p.Visitors.Identify(r), key, func(ctx context.Context) (*cache.Entry, int, error) {
 		done, err := p.Visitors.Start(ctx)
 		if err != nil {
@@ -33,15 +51,6 @@ func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension str
 		if err != nil {
 			return nil, 0, err
 		}
-		grid, err := view.Grid(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		t := &table{Grid: grid}
-		drawn := newChart(l, t, view.Chart, p.readCatalog(ctx, l, view, t))
-		if drawn == nil {
-			return nil, view.Result.Newest, problem.New(problem.NotFound, "The result of this query cannot be drawn as a chart. Its page shows it as a table.")
-		}
 		caching := publicCaching
 		switch {
 		case !view.Public:
@@ -49,7 +58,7 @@ func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension str
 		case view.BuiltIn:
 			caching = page.Caching
 		}
-		entry, err := drawn.Entry(ctx, l, extension, p.Credit, caching)
+		entry, err := derive(ctx, view, caching)
 		return entry, view.Result.Newest, err
 	})
 	if err != nil {

@@ -52,6 +52,7 @@ type queryPage struct {
 	Chart     *chart.Chart
 	Drawing   template.HTML // of the chart
 	Links     []link
+	Uses      []use
 	Images    []link // the chart as files
 	Explorer  string
 	Document  string // OpenAPI document of the owner, or ""
@@ -79,6 +80,10 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
 	case r.URL.Path == GalleryPath || r.URL.Path == page.MarkdownPath(GalleryPath):
 		p.serveGallery(w, r)
+	case reads && strings.HasSuffix(r.URL.Path, "."+saved.Metadata):
+		if err := p.serveMetadata(w, r); err != nil {
+			problem.Write(w, err)
+		}
 	case reads && saved.IsPage(r) && !saved.IsDocument(r.URL.Path):
 		p.serveQuery(w, r)
 	default:
@@ -183,10 +188,16 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 		f.Label = words.Input(l, f.Name)
 		data.Fields = append(data.Fields, f)
 	}
+	given := r.URL.Query()
+	given.Del("token")
+	data.Uses = usesOf(p.PublicURL, view, given)
 	for _, format := range []string{"json", "csv", "ndjson"} {
-		if format != "csv" || view.HasTable {
+		if format != "csv" || len(view.Columns) > 0 {
 			data.Links = append(data.Links, link{strings.ToUpper(format), page.WithQuery(view.Address+"."+format, r.URL.RawQuery)})
 		}
+	}
+	if len(view.Columns) > 0 {
+		data.Links = append(data.Links, link{l.Text("Description of the columns"), page.WithQuery(view.Address+"."+saved.Metadata, r.URL.RawQuery)})
 	}
 	if view.Public {
 		data.Share = p.PublicURL + localPath(r, page.WithQuery(view.Address, withoutToken(r.URL)))

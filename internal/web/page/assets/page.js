@@ -1,4 +1,4 @@
-// What pages do with JavaScript: copy buttons, the theme switch, the values of charts,
+// What pages do with JavaScript: copy buttons, the token in snippets, the theme switch, the values of charts,
 // suggestions in the search box, and a query that waits for its user to sign in. All of it
 // is hidden or harmless without.
 const root = document.documentElement;
@@ -18,6 +18,16 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       button.textContent = french ? "Sélectionné" : "Selected";
     }
     setTimeout(() => { button.textContent = label; }, 2000);
+  });
+}
+
+for (const field of document.querySelectorAll("[data-token]")) {
+  const input = field.querySelector("input");
+  const texts = [...document.querySelectorAll("details code")].map(code => [code, code.textContent]);
+  field.hidden = false;
+  input.addEventListener("input", () => {
+    const token = encodeURIComponent(input.value.trim()) || input.placeholder;
+    for (const [code, text] of texts) code.textContent = text.replaceAll(input.placeholder, token);
   });
 }
 

@@ -1,0 +1,104 @@
+package queries
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"palmares/internal/core/lang"
+	items "palmares/internal/core/table"
+	"palmares/internal/transport/saved"
+	"palmares/internal/web/page"
+)
+
+// use is what a reader pastes into a program to read the CSV of a query.
+type use struct {
+	ID, Name, Code string
+}
+
+// tokenPlace stands for a token, which the page replaces where JavaScript runs.
+const tokenPlace = "YOUR_TOKEN"
+
+// usesOf returns the uses of a query with the parameters of its page. Values in URLs are
+// escaped, so that they cannot end the string that they are in.
+func usesOf(base string, view *saved.View, query url.Values) []use {
+	if len(view.Columns) == 0 {
+		return nil
+	}
+	path := view.Address + "." + items.CSV
+	open := base + page.WithQuery(path, query.Encode())
+	query.Set("token", tokenPlace)
+	address := base + page.WithQuery(path, query.Encode())
+	query.Del("token")
+	return []use{
+		{"sheets", "Google Sheets", fmt.Sprintf(`=IMPORTDATA("%s")`, address)},
+		{"excel", "Excel, Power BI", powerQuery(base, path, query)},
+		{"grafana", "Grafana", grafana(address, view.Columns)},
+		{"duckdb", "DuckDB", fmt.Sprintf("SELECT * FROM read_csv('%s');", address)},
+		{"pandas", "pandas", fmt.Sprintf("import pandas as pd\n\ntable = pd.read_csv(%q)\nprint(table)", address)},
+		{"curl", "curl", fmt.Sprintf("curl -fsS -H 'Authorization: Bearer YOUR_KEY' '%s'", open)},
+	}
+}
+
+// powerQuery asks for the token as a Web API key, so that it is stored with the credentials
+// and not in the document. The address is fixed, as services that refresh data require.
+func powerQuery(base, path string, query url.Values) string {
+	quote := func(text string) string { return `"` + strings.ReplaceAll(text, `"`, `""`) + `"` }
+	options := []string{"RelativePath = " + quote(strings.TrimPrefix(path, "/"))}
+	if len(query) > 0 {
+		var values []string
+		for _, name := range slices.Sorted(maps.Keys(query)) {
+			var given []string
+			for _, value := range query[name] {
+				given = append(given, quote(value))
+			}
+			value := strings.Join(given, ", ")
+			if len(given) > 1 {
+				value = "{" + value + "}"
+			}
+			values = append(values, "#"+quote(name)+" = "+value)
+		}
+		options = append(options, "Query = ["+strings.Join(values, ", ")+"]")
+	}
+	options = append(options, `ApiKeyName = "token"`)
+	return fmt.Sprintf(`let
+    Source = Web.Contents(%s, [%s]),
+    Table = Table.PromoteHeaders(Csv.Document(Source, [Delimiter = ",", Encoding = 65001]), [PromoteAllScalars = true])
+in
+    Table`, quote(base), strings.Join(options, ", "))
+}
+
+// grafana returns the target of a panel, for the Infinity data source.
+func grafana(address string, columns []saved.Column) string {
+	type column struct {
+		Selector string `json:"selector"`
+		Text     string `json:"text"`
+		Type     string `json:"type"`
+	}
+	target := struct {
+		RefID      string            `json:"refId"`
+		Type       string            `json:"type"`
+		Source     string            `json:"source"`
+		Parser     string            `json:"parser"`
+		Format     string            `json:"format"`
+		URL        string            `json:"url"`
+		URLOptions map[string]string `json:"url_options"`
+		Columns    []column          `json:"columns"`
+	}{"A", items.CSV, "url", "backend", "table", address, map[string]string{"method": "GET"}, nil}
+	types := map[string]string{"integer": "number", "number": "number", "date": "timestamp", "datetime": "timestamp"}
+	for _, c := range columns {
+		heading, _ := (&table{Grid: &saved.Grid{Columns: []string{c.Name}}}).words(lang.English, 0, catalog{})
+		target.Columns = append(target.Columns, column{c.Name, heading, cmp.Or(types[c.Field().Type], "string")})
+	}
+	text, err := json.Marshal(target, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
