@@ -78,7 +78,7 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 			}
 			hint = t.explain(searched, variables)
 		}
-		r := s.newResult(body, t.sizeArgument, s.pages(t, variables), fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt))
+		r := s.newResult(body, t.sizeArgument, s.pages(t, variables), source(executed))
 		r.add(hint)
 		stored, err := jsonv2.Marshal(r)
 		return cache.NewEntry(stored, nil), executed.Newest, err
@@ -91,6 +91,11 @@ func (s *Server) run(ctx context.Context, t *tool, variables map[string]any, asO
 	}
 	stored := &result{}
 	return stored, jsonv2.Unmarshal(response.Body(), stored)
+}
+
+// source says which release a result is from.
+func source(executed *graph.Result) string {
+	return fmt.Sprintf("Release %d of %s. ", executed.Release, executed.UpdatedAt)
 }
 
 // hasNoData reports whether a list is empty.
@@ -168,14 +173,6 @@ func (s *Server) explainMissing(ctx context.Context, missing *missingSlug) error
 	slug := params.Truncate(missing.slug)
 	suggestion := " Call search_tools to find it."
 	if newest, err := s.cfg.Executor.Newest(ctx); err == nil {
-		if t := newest.Tool(missing.slug); t != nil && !t.Active() {
-			var comparisons []string
-			for _, c := range newest.ComparisonsOf(t) {
-				comparisons = append(comparisons, kindComparison+":"+c.Slug)
-			}
-			return problem.New(problem.NotFound, "%s: the tool %q is retired. Call get_tool for the reason.%s",
-				missing.argument, slug, listed("Comparisons with it, for fetch", comparisons[:min(len(comparisons), maxSuggestions)]))
-		}
 		var similar []string
 		for _, t := range newest.SimilarTools(missing.slug, maxSuggestions) {
 			similar = append(similar, t.Slug)

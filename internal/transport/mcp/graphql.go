@@ -29,7 +29,7 @@ func (s *Server) addGraphQL() {
 	s.addTool("graphql_schema", "Search the GraphQL schema", "Types and queries of the GraphQL schema that match words, as SDL. Call it before graphql_query.",
 		map[string]any{"type": "object", "required": []string{"search"}, "properties": map[string]any{"search": textSchema("Words, such as price or Tool.")}},
 		map[string]any{"type": "object", "properties": map[string]any{"sdl": map[string]any{"type": "string"}}}, s.searchSchema)
-	s.addTool("graphql_query", "Run a GraphQL query", "Read the catalog with a GraphQL query, for what no other tool returns: aggregates, series, history. Use @asOf(release:) or @asOf(date:) to read an earlier release.",
+	s.addTool("graphql_query", "Run a GraphQL query", "Read the catalog with GraphQL, for what no other tool returns: aggregates, series, history. Use @asOf(release:) or @asOf(date:) to read an earlier release.",
 		map[string]any{"type": "object", "required": []string{"query"}, "properties": map[string]any{
 			"query": textSchema("One query operation."), "variables": map[string]any{"type": "object"},
 		}}, nil, s.query)
@@ -58,7 +58,7 @@ func (s *Server) query(ctx context.Context, arguments json.RawMessage) (*result,
 		}
 		return nil, p
 	}
-	return s.newResult(executed.Data, "", []string{s.cfg.PublicURL + "/explorer"}, ""), nil
+	return s.newResult(executed.Data, "", []string{s.cfg.PublicURL + "/explorer"}, source(executed)), nil
 }
 
 var (

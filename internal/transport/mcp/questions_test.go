@@ -171,8 +171,7 @@ var questions = []question{
 		{`graphql_query {"query":"{comparisonGroups(by: tool, sort: wins_desc, limit: 3) {key wins}}"}`, "comparisonGroups.key comparisonGroups.wins", "aiguillage, aquatinte-4, atelier-nova, 1, 1, 1"},
 	}},
 	{"Who won between Greffier 8 and Steno Flash?", []step{
-		{`compare_tools {"a":"greffier-8","b":"steno-flash"}`, "", "comparatif:greffier-8-vs-steno-flash"},
-		{`fetch {"id":"comparatif:greffier-8-vs-steno-flash"}`, "metadata.winner", "Greffier 8"},
+		{`compare_tools {"a":"greffier-8","b":"steno-flash"}`, "b.reason published.items.winner", "acquis, Greffier 8"},
 	}},
 	{"Pourquoi Poste d'Aiguillage bat-il L'Intendante ?", []step{
 		{`search {"query":"aiguillage intendante"}`, "", `"id":"comparatif:aiguillage-vs-intendante"`},

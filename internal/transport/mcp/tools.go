@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -30,7 +31,7 @@ var rows = []row{
 	{name: "fetch", title: "Fetch a search result", currentOnly: true, handle: (*Server).fetch, shape: fetchShape, page: "/comparisons/{id}", slugs: map[string][]string{"id": {"comparison"}}},
 	{name: "search_tools", title: "Search tools", page: "/tools", sizeArgument: "limit", explain: explainEmpty},
 	{name: "get_tool", title: "Get a tool", withKey: "get_tool_with_review", page: "/tools/{slug}", slugs: map[string][]string{"slug": {"tool", "retired"}}},
-	{name: "compare_tools", title: "Compare tools", page: "/tools/{a} /tools/{b}", slugs: map[string][]string{"a": {"a"}, "b": {"b"}, "c": {"c"}}, arrange: arrangeComparison},
+	{name: "compare_tools", title: "Compare tools", page: "/tools/{a} /tools/{b}", slugs: map[string][]string{"a": {"a", "retired_a"}, "b": {"b", "retired_b"}, "c": {"c", "retired_c"}}, arrange: arrangeComparison},
 	{name: "list_categories", title: "List categories", page: "/categories"},
 	{name: "price_changes", title: "Price changes", page: "/tools /feeds/prices.atom", sizeArgument: "limit", explain: explainNoChanges},
 	{name: "whats_new", title: "What is new", page: "/changes", sizeArgument: "limit", arrange: arrangeNews, explain: explainNoChanges},
@@ -76,7 +77,7 @@ type argument struct {
 
 var asOfArgument = argument{
 	Param:  graph.AsOfParam,
-	schema: map[string]any{"type": "string", "description": "Release number or day (YYYY-MM-DD) to read."},
+	schema: map[string]any{"type": "string", "description": "Release number or YYYY-MM-DD."},
 }
 
 // buildTools joins the table with the operations. A mistake in either is an
@@ -121,6 +122,7 @@ func buildTools(rows []row, operations map[string]*graph.Operation) (tools []*to
 		t.output = r.shape
 		if t.output == nil {
 			t.output = outputSchema(t.keyed.Definition().SelectionSet)
+			maps.DeleteFunc(t.output["properties"].(map[string]any), func(name string, _ any) bool { return strings.HasPrefix(name, retiredPrefix) })
 		}
 		tools = append(tools, t)
 	}
