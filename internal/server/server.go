@@ -92,7 +92,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		if !store.IsBusy(err) {
 			return s, err
 		}
-		cfg.Log.InfoContext(ctx, "waiting for another import or migration to finish")
+		cfg.Log.WarnContext(ctx, "waiting for another import or migration to finish")
 		select {
 		case <-ctx.Done():
 			return nil, err

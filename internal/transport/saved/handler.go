@@ -171,7 +171,7 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 	case !params.IsText(path):
 		return nil, problem.New(problem.BadInput, "The path contains a NUL character or invalid UTF-8.")
 	case !ok:
-		return nil, errNotFound
+		return nil, problem.New(problem.NotFound, "There is no format %q. Saved queries have json, csv, ndjson and metadata.json, and their charts svg and png.", params.Truncate(format))
 	}
 	key := cache.Key{Operation: path, Variables: r.URL.RawQuery, Keyed: caller.Key != ""}
 	negotiated := ""

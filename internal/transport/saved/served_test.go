@@ -374,7 +374,10 @@ func TestDescriptions(t *testing.T) {
 	if strings.Contains(r.body, "<script") || r.Header.Get("X-Content-Type-Options") != "nosniff" || r.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("got %v %s, want escaped JSON", r.Header, r.body)
 	}
-	for _, path := range []string{"/q/", "/q/ana", "/q/ana/", "/q/ana/best/", "/q/ana/best.xml", "/q/ana/best.json.csv", "/q//best", "/q/Ana/best", "/q/ana/Best", "/q/ana/be%73t/x", "/q/ana/..%2fbest", "/q/x/openapi.json"} {
+	for _, path := range []string{"/q/", "/q/ana", "/q/ana/", "/q/ana/best/", "/q//best", "/q/Ana/best", "/q/ana/Best", "/q/ana/be%73t/x", "/q/ana/..%2fbest", "/q/x/openapi.json"} {
 		s.get(t, path).want(t, 404, `{"error":"There is no saved query at this URL`)
+	}
+	for _, format := range []string{"xlsx", "json.csv"} {
+		s.get(t, "/q/ana/best."+format).want(t, 404, `"There is no format \"`+format+`\". Saved queries have json, csv, ndjson and`)
 	}
 }

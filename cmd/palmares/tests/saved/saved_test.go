@@ -49,6 +49,7 @@ func (s *service) save(t testing.TB, email, name, text string, flags ...string) 
 	handle, _, _ := strings.Cut(email, "@")
 	got := s.command(t, append([]string{"queries", "save", email, name, file, "--handle", handle}, flags...)...)
 	check.Must(t, got.Code, 0, "exit code")
+	check.Equal(t, got.Err, "", "what it prints beside the URLs")
 	paths := strings.Fields(strings.ReplaceAll(got.Out, "http://"+s.Address, ""))
 	return paths[0], paths[1]
 }
