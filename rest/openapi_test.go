@@ -184,7 +184,7 @@ func TestOpenAPISchemasSuitGenerators(t *testing.T) {
 	}
 	for name, schema := range doc.Components.Schemas {
 		for property, value := range schema.Value.Properties {
-			if value.Ref == "" && value.Value.Enum != nil {
+			if value.Ref == "" && len(value.Value.Enum) > 1 {
 				t.Errorf("%s.%s: got an unnamed enum, want a component", name, property)
 			}
 		}

@@ -56,13 +56,16 @@ func (s *schemas) add(name string, schema func() object) object {
 
 // describedAs replaces the descriptions of a component and its properties.
 func describedAs(name string, schema object) object {
+	if name == "EmbeddingsDeletion.deleted" { // tells it from a document
+		schema.add("enum", []bool{true})
+	}
 	for i, m := range schema {
 		if text, ok := descriptions[name]; ok && m.name == "description" {
 			schema[i].value = text
 		}
 		if properties, ok := m.value.(object); ok && m.name == "properties" && !strings.Contains(name, ".") {
-			for _, property := range properties {
-				describedAs(name+"."+property.name, property.value.(object))
+			for i, property := range properties {
+				properties[i].value = describedAs(name+"."+property.name, property.value.(object))
 			}
 		}
 	}
@@ -132,6 +135,9 @@ func (s *schemas) value(t *ast.Type, f *ast.Field) object {
 	}
 	if f.SelectionSet != nil {
 		return s.object(t.NamedType, f.SelectionSet)
+	}
+	if f.ObjectDefinition.Name == "ChangeConnection" && f.Name == "events" {
+		return s.events()
 	}
 	if spelled := f.Definition.Directives.ForName("spelled"); spelled != nil {
 		var values []string

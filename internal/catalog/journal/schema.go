@@ -109,6 +109,21 @@ func eventSchema(event string) schema {
 	return document
 }
 
+// RESTSchemas returns the JSON Schemas of events as REST returns them: whole, however long
+// they are.
+func RESTSchemas() map[string]record.Schema {
+	all := map[string]record.Schema{}
+	for _, event := range Events {
+		document := eventSchema(event)
+		properties := document["properties"].(schema)
+		if states, ok := properties["data"].(schema)["anyOf"].([]schema); ok {
+			properties["data"] = states[0]
+		}
+		all[event] = document
+	}
+	return all
+}
+
 // envelopeOf returns the properties that events and batches have in common.
 func envelopeOf(kind string, id property) []property {
 	return []property{

@@ -170,6 +170,8 @@ func (s *Queries) prepare(r *http.Request) (*request, error) {
 	switch {
 	case !params.IsText(path):
 		return nil, problem.New(problem.BadInput, "The path contains a NUL character or invalid UTF-8.")
+	case !ok && strings.Contains(format, "/"):
+		return nil, errNotFound
 	case !ok:
 		return nil, problem.New(problem.NotFound, "There is no format %q. Saved queries have json, csv, ndjson and metadata.json, and their charts svg and png.", params.Truncate(format))
 	}
