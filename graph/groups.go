@@ -49,10 +49,10 @@ func (r *reader) figuresIn(groups groupsOf, number int) (groupFigures, error) {
 	}
 	in := r
 	if number < r.Number() {
-		newest := r.executor.InMemory() // it stores earlier releases
+		newest := r.executor.InMemory() // other operations share its earlier releases
 		info := newest.ReadableAsOf(AsOf{Release: number})
 		if info == nil || newest.Partial() {
-			return nil, release.ErrPartial
+			newest, info = r.Release, r.Numbered(number)
 		}
 		in = newReader(r.executor, r.executor.Earlier(newest, info), AsOf{Release: number}, nil)
 	}
