@@ -18496,6 +18496,7 @@ type ToolMutation struct {
 	avis_url             *string
 	alternatives_url     *string
 	updated_at           *string
+	ends_at              *string
 	translations         *schema.ToolTranslations
 	sources              *[]schema.Source
 	appendsources        []schema.Source
@@ -19507,6 +19508,55 @@ func (m *ToolMutation) ResetUpdatedAt() {
 	delete(m.clearedFields, tool.FieldUpdatedAt)
 }
 
+// SetEndsAt sets the "ends_at" field.
+func (m *ToolMutation) SetEndsAt(s string) {
+	m.ends_at = &s
+}
+
+// EndsAt returns the value of the "ends_at" field in the mutation.
+func (m *ToolMutation) EndsAt() (r string, exists bool) {
+	v := m.ends_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndsAt returns the old "ends_at" field's value of the Tool entity.
+// If the Tool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolMutation) OldEndsAt(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndsAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndsAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndsAt: %w", err)
+	}
+	return oldValue.EndsAt, nil
+}
+
+// ClearEndsAt clears the value of the "ends_at" field.
+func (m *ToolMutation) ClearEndsAt() {
+	m.ends_at = nil
+	m.clearedFields[tool.FieldEndsAt] = struct{}{}
+}
+
+// EndsAtCleared returns if the "ends_at" field was cleared in this mutation.
+func (m *ToolMutation) EndsAtCleared() bool {
+	_, ok := m.clearedFields[tool.FieldEndsAt]
+	return ok
+}
+
+// ResetEndsAt resets all changes to the "ends_at" field.
+func (m *ToolMutation) ResetEndsAt() {
+	m.ends_at = nil
+	delete(m.clearedFields, tool.FieldEndsAt)
+}
+
 // SetTranslations sets the "translations" field.
 func (m *ToolMutation) SetTranslations(st schema.ToolTranslations) {
 	m.translations = &st
@@ -20282,7 +20332,7 @@ func (m *ToolMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ToolMutation) Fields() []string {
-	fields := make([]string, 0, 29)
+	fields := make([]string, 0, 30)
 	if m.name != nil {
 		fields = append(fields, tool.FieldName)
 	}
@@ -20333,6 +20383,9 @@ func (m *ToolMutation) Fields() []string {
 	}
 	if m.updated_at != nil {
 		fields = append(fields, tool.FieldUpdatedAt)
+	}
+	if m.ends_at != nil {
+		fields = append(fields, tool.FieldEndsAt)
 	}
 	if m.translations != nil {
 		fields = append(fields, tool.FieldTranslations)
@@ -20412,6 +20465,8 @@ func (m *ToolMutation) Field(name string) (ent.Value, bool) {
 		return m.AlternativesURL()
 	case tool.FieldUpdatedAt:
 		return m.UpdatedAt()
+	case tool.FieldEndsAt:
+		return m.EndsAt()
 	case tool.FieldTranslations:
 		return m.Translations()
 	case tool.FieldSources:
@@ -20479,6 +20534,8 @@ func (m *ToolMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldAlternativesURL(ctx)
 	case tool.FieldUpdatedAt:
 		return m.OldUpdatedAt(ctx)
+	case tool.FieldEndsAt:
+		return m.OldEndsAt(ctx)
 	case tool.FieldTranslations:
 		return m.OldTranslations(ctx)
 	case tool.FieldSources:
@@ -20630,6 +20687,13 @@ func (m *ToolMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetUpdatedAt(v)
+		return nil
+	case tool.FieldEndsAt:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndsAt(v)
 		return nil
 	case tool.FieldTranslations:
 		v, ok := value.(schema.ToolTranslations)
@@ -20862,6 +20926,9 @@ func (m *ToolMutation) ClearedFields() []string {
 	if m.FieldCleared(tool.FieldUpdatedAt) {
 		fields = append(fields, tool.FieldUpdatedAt)
 	}
+	if m.FieldCleared(tool.FieldEndsAt) {
+		fields = append(fields, tool.FieldEndsAt)
+	}
 	if m.FieldCleared(tool.FieldTranslations) {
 		fields = append(fields, tool.FieldTranslations)
 	}
@@ -20941,6 +21008,9 @@ func (m *ToolMutation) ClearField(name string) error {
 		return nil
 	case tool.FieldUpdatedAt:
 		m.ClearUpdatedAt()
+		return nil
+	case tool.FieldEndsAt:
+		m.ClearEndsAt()
 		return nil
 	case tool.FieldTranslations:
 		m.ClearTranslations()
@@ -21024,6 +21094,9 @@ func (m *ToolMutation) ResetField(name string) error {
 		return nil
 	case tool.FieldUpdatedAt:
 		m.ResetUpdatedAt()
+		return nil
+	case tool.FieldEndsAt:
+		m.ResetEndsAt()
 		return nil
 	case tool.FieldTranslations:
 		m.ResetTranslations()

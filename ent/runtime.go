@@ -444,15 +444,15 @@ func init() {
 	// tool.NameValidator is a validator for the "name" field. It is called by the builders before save.
 	tool.NameValidator = toolDescName.Validators[0].(func(string) error)
 	// toolDescMainstream is the schema descriptor for mainstream field.
-	toolDescMainstream := toolFields[21].Descriptor()
+	toolDescMainstream := toolFields[22].Descriptor()
 	// tool.DefaultMainstream holds the default value on creation for the mainstream field.
 	tool.DefaultMainstream = toolDescMainstream.Default.(bool)
 	// toolDescInEmbeddings is the schema descriptor for in_embeddings field.
-	toolDescInEmbeddings := toolFields[24].Descriptor()
+	toolDescInEmbeddings := toolFields[25].Descriptor()
 	// tool.DefaultInEmbeddings holds the default value on creation for the in_embeddings field.
 	tool.DefaultInEmbeddings = toolDescInEmbeddings.Default.(bool)
 	// toolDescSinceRelease is the schema descriptor for since_release field.
-	toolDescSinceRelease := toolFields[29].Descriptor()
+	toolDescSinceRelease := toolFields[30].Descriptor()
 	// tool.DefaultSinceRelease holds the default value on creation for the since_release field.
 	tool.DefaultSinceRelease = toolDescSinceRelease.Default.(int)
 	// toolDescID is the schema descriptor for id field.

@@ -53,6 +53,8 @@ type Tool struct {
 	AlternativesURL string `json:"alternatives_url,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt string `json:"updated_at,omitempty"`
+	// EndsAt holds the value of the "ends_at" field.
+	EndsAt *string `json:"ends_at,omitempty"`
 	// Translations holds the value of the "translations" field.
 	Translations schema.ToolTranslations `json:"translations,omitempty"`
 	// Sources holds the value of the "sources" field.
@@ -138,7 +140,7 @@ func (*Tool) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullFloat64)
 		case tool.FieldTier, tool.FieldSinceRelease:
 			values[i] = new(sql.NullInt64)
-		case tool.FieldID, tool.FieldName, tool.FieldNameKey, tool.FieldCategorySlug, tool.FieldDomain, tool.FieldIcp, tool.FieldPricing, tool.FieldPrice, tool.FieldPricePeriod, tool.FieldTagline, tool.FieldCanonicalURL, tool.FieldAvisURL, tool.FieldAlternativesURL, tool.FieldUpdatedAt, tool.FieldSectionsHash, tool.FieldHistoryHash, tool.FieldRetiredReason, tool.FieldRetiredAt, tool.FieldRetiredNote, tool.FieldFingerprint:
+		case tool.FieldID, tool.FieldName, tool.FieldNameKey, tool.FieldCategorySlug, tool.FieldDomain, tool.FieldIcp, tool.FieldPricing, tool.FieldPrice, tool.FieldPricePeriod, tool.FieldTagline, tool.FieldCanonicalURL, tool.FieldAvisURL, tool.FieldAlternativesURL, tool.FieldUpdatedAt, tool.FieldEndsAt, tool.FieldSectionsHash, tool.FieldHistoryHash, tool.FieldRetiredReason, tool.FieldRetiredAt, tool.FieldRetiredNote, tool.FieldFingerprint:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -266,6 +268,13 @@ func (_m *Tool) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field updated_at", values[i])
 			} else if value.Valid {
 				_m.UpdatedAt = value.String
+			}
+		case tool.FieldEndsAt:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field ends_at", values[i])
+			} else if value.Valid {
+				_m.EndsAt = new(string)
+				*_m.EndsAt = value.String
 			}
 		case tool.FieldTranslations:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -452,6 +461,11 @@ func (_m *Tool) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("updated_at=")
 	builder.WriteString(_m.UpdatedAt)
+	builder.WriteString(", ")
+	if v := _m.EndsAt; v != nil {
+		builder.WriteString("ends_at=")
+		builder.WriteString(*v)
+	}
 	builder.WriteString(", ")
 	builder.WriteString("translations=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Translations))

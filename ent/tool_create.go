@@ -239,6 +239,20 @@ func (_c *ToolCreate) SetNillableUpdatedAt(v *string) *ToolCreate {
 	return _c
 }
 
+// SetEndsAt sets the "ends_at" field.
+func (_c *ToolCreate) SetEndsAt(v string) *ToolCreate {
+	_c.mutation.SetEndsAt(v)
+	return _c
+}
+
+// SetNillableEndsAt sets the "ends_at" field if the given value is not nil.
+func (_c *ToolCreate) SetNillableEndsAt(v *string) *ToolCreate {
+	if v != nil {
+		_c.SetEndsAt(*v)
+	}
+	return _c
+}
+
 // SetTranslations sets the "translations" field.
 func (_c *ToolCreate) SetTranslations(v schema.ToolTranslations) *ToolCreate {
 	_c.mutation.SetTranslations(v)
@@ -637,6 +651,10 @@ func (_c *ToolCreate) createSpec() (*Tool, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.UpdatedAt(); ok {
 		_spec.SetField(tool.FieldUpdatedAt, field.TypeString, value)
 		_node.UpdatedAt = value
+	}
+	if value, ok := _c.mutation.EndsAt(); ok {
+		_spec.SetField(tool.FieldEndsAt, field.TypeString, value)
+		_node.EndsAt = &value
 	}
 	if value, ok := _c.mutation.Translations(); ok {
 		_spec.SetField(tool.FieldTranslations, field.TypeJSON, value)

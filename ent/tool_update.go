@@ -156,6 +156,9 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.UpdatedAtCleared() {
 		_spec.ClearField(tool.FieldUpdatedAt, field.TypeString)
 	}
+	if _u.mutation.EndsAtCleared() {
+		_spec.ClearField(tool.FieldEndsAt, field.TypeString)
+	}
 	if _u.mutation.TranslationsCleared() {
 		_spec.ClearField(tool.FieldTranslations, field.TypeJSON)
 	}
@@ -367,6 +370,9 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 	}
 	if _u.mutation.UpdatedAtCleared() {
 		_spec.ClearField(tool.FieldUpdatedAt, field.TypeString)
+	}
+	if _u.mutation.EndsAtCleared() {
+		_spec.ClearField(tool.FieldEndsAt, field.TypeString)
 	}
 	if _u.mutation.TranslationsCleared() {
 		_spec.ClearField(tool.FieldTranslations, field.TypeJSON)

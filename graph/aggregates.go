@@ -55,6 +55,23 @@ func (queryResolver) ToolGroups(
 		}
 		return sign * *g.Values[selected]
 	}
+	r.canChange(ctx, func(in *reader) (groupFigures, error) {
+		found := tools
+		if in != r {
+			conditions, err := conditionsOverTime(filter, in.increased)
+			if err != nil {
+				return nil, err
+			}
+			found = in.Matching(release.ByScore, conditions)
+		}
+		figures := groupFigures{}
+		for _, g := range in.GroupTools(found, comparedMetrics, keys...) {
+			figures[model.GroupKey{g.Keys[0], g.Keys[1]}] = model.GroupChange{
+				Count: g.Count, AvgScore: g.Values[0], AvgMonthlyPrice: g.Values[1],
+			}
+		}
+		return figures, nil
+	})
 	groups, err := pick(r.GroupTools(tools, metrics, keys...), minCount, limit,
 		func(g release.Group) int { return g.Count }, rank)
 	return model.Map(groups, func(g release.Group) *model.ToolGroup {
@@ -62,6 +79,15 @@ func (queryResolver) ToolGroups(
 		return convert(g)
 	}), err
 }
+
+// comparedMetrics are those of tools that changes compare.
+var comparedMetrics = func() (metrics []release.Metric) {
+	for _, name := range []string{"avgScore", "avgMonthlyPrice"} {
+		metric, _ := release.MetricNamed(name)
+		metrics = append(metrics, metric)
+	}
+	return metrics
+}()
 
 // maxGroups is the maximum of limits on groups.
 const maxGroups = 1_000
@@ -98,14 +124,23 @@ func (queryResolver) ComparisonGroups(
 		return nil, problem.New(problem.BadInput, "includeEmpty requires by: month (got %s).", by)
 	}
 	r := readerFrom(ctx)
-	found, err := r.findComparisons(release.ComparisonFilter{
+	wanted := release.ComparisonFilter{
 		Category: category, Tool: tool, Winner: winner, UpdatedSince: updatedSince, UpdatedBefore: updatedBefore,
-	})
+	}
+	found, err := r.findComparisons(wanted)
 	months, tooMany := r.periods(includeEmpty, release.ComparisonUpdates, release.Month, updatedSince, updatedBefore)
 	if err := cmp.Or(err, tooMany); err != nil {
 		return nil, err
 	}
 	counts := release.GroupComparisons(found, string(by), string(sort), orZero(minCount), months)
+	r.canChange(ctx, func(in *reader) (groupFigures, error) {
+		figures := groupFigures{}
+		for _, w := range release.GroupComparisons(in.MatchingComparisons(wanted), string(by), string(sort), 0, nil) {
+			rate := w.Rate()
+			figures[model.GroupKey{w.Key}] = model.GroupChange{Count: w.Count, WinRate: &rate}
+		}
+		return figures, nil
+	})
 	start := min((page-1)*limit, len(counts))
 	groups := model.Map(counts[start:min(start+limit, len(counts))], func(w release.Wins) *model.ComparisonGroup {
 		group := &model.ComparisonGroup{
@@ -139,8 +174,18 @@ func (queryResolver) RetirementGroups(
 	if err != nil {
 		return nil, err
 	}
-	found := r.MatchingRetired(release.RetiredFilter{Since: retiredSince, Before: retiredBefore})
-	groups, err := pickCounted(release.CountRetirements(found, string(orZero(every)), keys, periods),
+	count := func(in *reader, periods []release.Period) []release.RetirementCount {
+		found := in.MatchingRetired(release.RetiredFilter{Since: retiredSince, Before: retiredBefore})
+		return release.CountRetirements(found, string(orZero(every)), keys, periods)
+	}
+	r.canChange(ctx, func(in *reader) (groupFigures, error) {
+		figures := groupFigures{}
+		for _, g := range count(in, nil) {
+			figures[model.GroupKey{g.Period.Name, g.Reason, g.Category}] = model.GroupChange{Count: g.Count}
+		}
+		return figures, nil
+	})
+	groups, err := pickCounted(count(r, periods),
 		orderBy, minCount, limit, func(g release.RetirementCount) int { return g.Count })
 	return model.Map(groups, func(g release.RetirementCount) *model.RetirementGroup {
 		return &model.RetirementGroup{
@@ -175,9 +220,23 @@ func (queryResolver) PriceChangeCounts(
 	if err := cmp.Or(err, tooMany); err != nil {
 		return nil, err
 	}
-	counts, err := pickCounted(r.CountPriceChanges(conditions, func(c *release.PriceChange) bool {
-		return (since == nil || c.ChangedAt >= *since) && (direction == nil || c.Direction == string(*direction))
-	}, months, includeRetired), orderBy, minCount, limit, func(c release.PriceChangeCount) int { return c.Count })
+	count := func(in *reader, conditions release.Filter, months []release.Period) []release.PriceChangeCount {
+		return in.CountPriceChanges(conditions, func(c *release.PriceChange) bool {
+			return (since == nil || c.ChangedAt >= *since) && (direction == nil || c.Direction == string(*direction))
+		}, months, includeRetired)
+	}
+	r.canChange(ctx, func(in *reader) (groupFigures, error) {
+		conditions, err := conditionsOverTime(filter, in.increased)
+		figures := groupFigures{}
+		if err == nil {
+			for _, c := range count(in, conditions, nil) {
+				figures[model.GroupKey{c.Month.Name, c.Category}] = model.GroupChange{Count: c.Count}
+			}
+		}
+		return figures, err
+	})
+	counts, err := pickCounted(count(r, conditions, months), orderBy, minCount, limit,
+		func(c release.PriceChangeCount) int { return c.Count })
 	return model.Map(counts, func(c release.PriceChangeCount) *model.PriceChangeCount {
 		return &model.PriceChangeCount{
 			Month: c.Month.Name, Start: c.Month.Start, End: c.Month.End, Category: c.Category, Count: c.Count,

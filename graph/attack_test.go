@@ -90,7 +90,7 @@ func TestHostileDocuments(t *testing.T) {
 		"a long search":                 {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search must have at most 200 characters."},
 		"a date that does not exist":    {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be a valid date in the form YYYY-MM-DD."},
 		"the year 0":                    {`{tools(filter: {updatedSince: "0000-01-01"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be a valid date in the form YYYY-MM-DD."},
-		"an unknown enum value":         {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", `Value "best" does not exist in "ToolSort" enum.`},
+		"an unknown enum value":         {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", "Value \"best\" does not exist in \"ToolSort\" enum. " + allowedSorts},
 		"a deeply nested list":          {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
 		"an unused fragment":            {"{__typename} fragment F on Tool {" + strings.Repeat("slug:name slug ", 900) + "}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
 		"a long name":                   {"{" + strings.Repeat("x", 90_000) + "}", "QUERY_TOO_COMPLEX", "The document has a name of more than 200 characters."},
@@ -160,6 +160,9 @@ func aliases(n int) string {
 	return fields.String()
 }
 
+const allowedSorts = "Allowed: score_desc, score_asc, name_asc, name_desc, updated_desc, updated_asc, price_asc, price_desc, " +
+	"monthly_price_asc, monthly_price_desc, value_desc, relevance."
+
 func TestInvalidVariables(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	many := make([]any, 70_000)
@@ -168,7 +171,7 @@ func TestInvalidVariables(t *testing.T) {
 	}
 	const query = `query ($page: Int!, $filter: ToolFilter) {tools(page: $page, filter: $filter) {meta {total}}}`
 	wantRejected(t, execute(t, e, "", query, map[string]any{}), "BAD_USER_INPUT", "$page is required.")
-	wantRejected(t, execute(t, e, "", `query ($sort: ToolSort!) {tools(sort: $sort) {meta {total}}}`, map[string]any{"sort": "best"}), "BAD_USER_INPUT", "$sort must be of type ToolSort!.")
+	wantRejected(t, execute(t, e, "", `query ($sort: ToolSort!) {tools(sort: $sort) {meta {total}}}`, map[string]any{"sort": "best"}), "BAD_USER_INPUT", "$sort must be of type ToolSort!. "+allowedSorts)
 	for name, variables := range map[string]map[string]any{
 		"text":                {"page": "1"},
 		"past 32 bits":        {"page": json.Number("4294967296")},

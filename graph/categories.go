@@ -24,6 +24,16 @@ func (queryResolver) Category(ctx context.Context, slug string) (*model.Category
 	return bySlug(slug, r.Category, r.Categories)
 }
 
+// FormerSlugs returns the slugs that a category had before, newest first.
+func (categoryResolver) FormerSlugs(ctx context.Context, c *model.Category) ([]string, error) {
+	r := readerFrom(ctx)
+	if r.Partial() {
+		return nil, release.ErrPartial
+	}
+	former, err := model.Once(c.Siblings, "formerSlugs", func() (map[string][]string, error) { return r.FormerSlugs(), nil })
+	return append([]string{}, former[c.Slug]...), err
+}
+
 func (categoryResolver) Tools(
 	ctx context.Context, c *model.Category, filter *model.ToolFilter, sort model.ToolSort, limit int,
 ) ([]*model.Tool, error) {

@@ -58,6 +58,11 @@ func (queryResolver) Changes(
 			return nil, err
 		}
 	}
+	if slug != nil && len(numbers) == 0 {
+		if err := r.noteSlug(ctx, *slug); err != nil {
+			return nil, err
+		}
+	}
 	read, err := r.readChanges(ctx, numbers)
 	if err != nil {
 		return nil, err
@@ -67,6 +72,18 @@ func (queryResolver) Changes(
 		r.next = orZero(c.NextCursor)
 	}
 	return c, err
+}
+
+// noteSlug notes a slug that no event is about, with the one that is probably meant.
+func (r *reader) noteSlug(ctx context.Context, slug string) error {
+	if r.Info == nil || r.Tool(slug) != nil || r.IsComparison(slug) || r.Category(slug) != nil {
+		return nil
+	}
+	numbers, _, err := journal.Find(ctx, r.database().JournalEntry, journal.Query{Slug: slug, UpTo: r.Number(), Limit: 1})
+	if err == nil && len(numbers) == 0 {
+		r.unknown = append(r.unknown, Unknown{"slug", slug, cmp.Or(r.NearestTool(slug), r.NearestComparison(slug))})
+	}
+	return err
 }
 
 // selectsStates reports whether the connection of changes being resolved needs their

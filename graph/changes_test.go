@@ -120,8 +120,8 @@ func TestChanges(t *testing.T) {
 		hash := record.SectionsHash(feedtest.Tool("a").Sections)
 		expect(t, "all fields of an update", mustExecute(t, e, `{changes(types: [tool_updated], first: 1) {nodes {release fields before after tool {name price} otherCategory}}}`),
 			`{"changes":{"nodes":[{"release":2,"fields":["price","updated_at"],`+
-				`"before":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"20 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-01","tier":3,"mainstream":false,"obsolescence":null,"translations":{},"sources":[],"sections_hash":"`+hash+`"},`+
-				`"after":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"15 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-02","tier":3,"mainstream":false,"obsolescence":null,"translations":{},"sources":[],"sections_hash":"`+hash+`"},`+
+				`"before":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"20 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-01","ends_at":null,"tier":3,"mainstream":false,"obsolescence":null,"translations":{},"sources":[],"sections_hash":"`+hash+`"},`+
+				`"after":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"15 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-02","ends_at":null,"tier":3,"mainstream":false,"obsolescence":null,"translations":{},"sources":[],"sections_hash":"`+hash+`"},`+
 				`"tool":{"name":"Outil a","price":"15 €/mois"},"otherCategory":null}]}}`)
 		expect(t, "a comparison with a tool's slug", mustExecute(t, e, `{changes(types: [comparatif_published], first: 1) {nodes {slug category otherCategory before after tool {name}}}}`),
 			`{"changes":{"nodes":[{"slug":"a","category":"code","otherCategory":"voix","before":null,"after":{"slug":"a","title":"Lequel ?","tool_a_slug":"a","tool_b_slug":"v","winner":"Outil a","winner_note":"Plus net.","updated_at":"2026-10-01","canonical_url":"https://palmares.example/duel/a","translations":{},"winner_slug":"a"},"tool":null}]}}`)
@@ -160,7 +160,7 @@ func TestInvalidChangesArguments(t *testing.T) {
 			`release: 0`:        "release must be at least 1 (got 0).",
 			`slug: "a\u0000"`:   "slug must not contain NUL characters.",
 			`fields: ["prix"]`: `fields: there is no field "prix". The fields are: slug, name, domain, category, icp, pricing, price, score, verifiability, tagline, ` +
-				`canonical_url, avis_url, alternatives_url, updated_at, tier, mainstream, obsolescence, translations, sources, sections_hash, reason, retired_at, note, title, tool_a_slug, tool_b_slug, winner, winner_note, winner_slug, label, chunks, metadata.`,
+				`canonical_url, avis_url, alternatives_url, updated_at, ends_at, tier, mainstream, obsolescence, translations, sources, sections_hash, reason, retired_at, note, title, tool_a_slug, tool_b_slug, winner, winner_note, winner_slug, label, chunks, metadata.`,
 			`fields: [` + strings.Repeat(`"price" `, 21) + `]`: "fields must have at most 20 names (got 21).",
 			`after: "42"`:                       notACursor,
 			`after: "evt_"`:                     notACursor,

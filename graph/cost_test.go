@@ -58,6 +58,10 @@ func TestCosts(t *testing.T) {
 		`{priceChangeCounts(since: "2026-09-09", includeEmpty: true) {count}}`:                       1 + 8*3 + 5 + 1000,
 		// Comparing a tool with all others is work for each tool.
 		"{tools(limit: 10) {items {alternatives(limit: 3) {slug}}}}":                           1 + 1 + 10*(1+1+50+3) + 5 + 5,
+		`{priceChangeCounts(limit: 1, includeRetired: true) {count}}`:                          1 + 1 + 5 + 1000 + 500,
+		`{movers(metric: score, from: "2026-01-01", first: 1) {slug}}`:                         1 + 1 + 5 + 1800,
+		`{toolGroups(by: tier) {change(from: "2026-01-01") {count}}}`:                          1 + 3*2 + 2*5 + 700 + 12_000,
+		"{categories {formerSlugs}}":                                                           1 + 20 + 2*5 + 1000,
 		"{priceChangeCounts {count}}":                                                          1 + 100 + 5 + 1000,
 		`{comparisons(limit: 1, category: "code") {items {slug}}}`:                             1 + 1 + 1 + 5 + 100,
 		`{changes(first: 1, category: "code") {nodes {id}}}`:                                   1 + 1 + 1 + 5 + 1500,

@@ -302,7 +302,7 @@ func (e *Executor) run(ctx context.Context, op *Prepared, fromCaller bool) *Resu
 		}
 		reader := newReader(e, of, op.asOf, op.scan)
 		dispatch(context.WithValue(ctx, readerKey{}, reader))
-		result.Total, result.Next = reader.total, reader.next
+		result.Total, result.Next, result.Unknown = reader.total, reader.next, reader.unknown
 		return reader.queried, reader.failed // partial data is never returned
 	}
 	var err error

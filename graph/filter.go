@@ -38,6 +38,11 @@ func (r *reader) priceIncreases(filter *model.ToolFilter) (conditions release.Fi
 	return conditions
 }
 
+// increased is priceIncreases for filters over time.
+func (r *reader) increased(filter *model.ToolFilter) (release.Filter, error) {
+	return r.priceIncreases(filter), nil
+}
+
 // checkFields checks that there is an order for each value of ToolSort, and a metric for
 // each of SeriesMetric, ToolGroup and ToolGroupOrder.
 func checkFields(schema *ast.Schema) error {

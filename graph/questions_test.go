@@ -203,3 +203,117 @@ func comma(arguments string) string {
 	}
 	return ", " + arguments
 }
+
+// The changes of groups are the differences between the groups of two releases.
+func TestChangesOfGroups(t *testing.T) {
+	fields := map[string][]string{
+		"toolGroups": {"avgScore", "avgMonthlyPrice"}, "comparisonGroups": {"winRate"}, "retirementGroups": nil, "priceChangeCounts": nil,
+	}
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
+		feedtest.PublishDemo(t, s)
+		e := newExecutor(s)
+		groups := func(asOf, field, selected string) []map[string]any {
+			return decode[map[string][]map[string]any](t, mustExecute(t, e, "query "+asOf+" {groups: "+field+" {"+selected+"}}"))["groups"]
+		}
+		changed := 0
+		for field, key := range map[string]string{
+			"toolGroups(by: category, thenBy: pricing, orderBy: count_desc, limit: 20, filter: {not: {tiers: [3]}, priceIncreases: {min: 1}})": "key thenKey",
+			"toolGroups(by: billing_period)":                        "key",
+			`comparisonGroups(by: tool, sort: count_desc)`:          "key",
+			`comparisonGroups(by: month, category: "code")`:         "key",
+			"retirementGroups(by: [category, reason])":              "category reason",
+			"retirementGroups(every: quarter)":                      "period reason",
+			"priceChangeCounts(includeEmpty: true)":                 "month category",
+			"priceChangeCounts(direction: up, minCount: 1)":         "month category",
+			`priceChangeCounts(filter: {categories: ["code"]})`:     "month category",
+			`retirementGroups(by: [category], orderBy: count_desc)`: "category",
+		} {
+			name, _, _ := strings.Cut(field, "(")
+			own := strings.Join(append([]string{"count"}, fields[name]...), " ")
+			then := map[string]map[string]any{}
+			id := func(g map[string]any) (id string) {
+				for name := range strings.FieldsSeq(key) {
+					id += fmt.Sprint(g[name], " ")
+				}
+				return id
+			}
+			everything := strings.NewReplacer("limit: 20", "limit: 1000", "minCount: 1", "minCount: 0").Replace(field)
+			for _, g := range groups(`@asOf(date: "2026-06-10")`, everything, key+" "+own) {
+				then[id(g)] = g
+			}
+			for _, g := range groups("", field, key+" "+own+` change(from: "2026-06-10") {release `+own+`}`) {
+				change, before := g["change"].(map[string]any), then[id(g)]
+				expect(t, field, change["release"], any(4.0))
+				for name := range strings.FieldsSeq(own) {
+					now, _ := g[name].(float64)
+					was, had := before[name].(float64)
+					difference, ok := change[name].(float64)
+					if name == "count" || ok {
+						expect(t, field+" "+name, fmt.Sprintf("%.4f", difference), fmt.Sprintf("%.4f", now-was))
+					} else if had && g[name] != nil {
+						t.Errorf("%s: got no change of %s, want %v", field, name, now-was)
+					}
+					if difference != 0 {
+						changed++
+					}
+				}
+			}
+		}
+		if changed < 20 {
+			t.Errorf("got %d differences, want at least 20", changed)
+		}
+		wantData(t, e, `{toolGroups(by: pricing, limit: 1) {change(from: "2026-11-10") {count}}}`, `{"toolGroups":[{"change":null}]}`)
+		wantData(t, e, `{toolGroups(by: pricing, limit: 1) {change(from: "2000-01-01") {release}}}`, `{"toolGroups":[{"change":{"release":1}}]}`)
+		wantData(t, e, `query @asOf(release: 4) {toolGroups(by: pricing, limit: 1) {change(from: "2026-05-31") {release}}}`, `{"toolGroups":[{"change":{"release":3}}]}`)
+		wantRejected(t, execute(t, e, "", `{toolGroups(by: pricing, filter: {search: "a"}) {change(from: "2026-06-10") {count}}}`, nil),
+			"BAD_USER_INPUT", "filter.search is not supported here. Search a release with @asOf instead.")
+	})
+}
+
+// A category is the former one of another if a release moved tools from the one, which it
+// removed, to the other, which it added.
+func TestFormerSlugs(t *testing.T) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
+		e := newExecutor(s)
+		step := func(date string, categories ...string) {
+			var records []any
+			for _, slug := range categories {
+				records = append(records, &record.Category{Slug: slug, Label: slug})
+			}
+			for i, slug := range categories {
+				records = append(records, feedtest.Tool(fmt.Sprint("t", i), func(t *record.Tool) { t.Category = slug }))
+			}
+			feedtest.Publish(t, s, feedtest.Of(date, records...))
+		}
+		const query = `{categories {slug formerSlugs}}`
+		step("2026-01-01", "text", "voice")
+		wantData(t, e, query, `{"categories":[{"slug":"text","formerSlugs":[]},{"slug":"voice","formerSlugs":[]}]}`)
+		step("2026-02-01", "writing", "voice")          // text is renamed
+		step("2026-03-01", "writing", "voice", "other") // a new one
+		step("2026-04-01", "other", "voice")            // writing is removed, and its tool moves to a category that exists
+		step("2026-05-01", "text", "sound")             // other and voice are renamed
+		step("2026-06-01", "prose", "sound")
+		wantData(t, e, query, `{"categories":[{"slug":"prose","formerSlugs":["text","other"]},{"slug":"sound","formerSlugs":["voice"]}]}`)
+		wantData(t, e, `query @asOf(release: 2) `+query, `{"categories":[{"slug":"voice","formerSlugs":[]},{"slug":"writing","formerSlugs":["text"]}]}`)
+	})
+}
+
+func TestAnnouncedEnds(t *testing.T) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
+		e := newExecutor(s)
+		ends := func(slug, date string) any { return feedtest.Tool(slug, func(t *record.Tool) { t.EndsAt = &date }) }
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), ends("c", "2027-03-31")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a"), ends("b", "2026-12-31"), ends("c", "2027-03-31")))
+		for filter, want := range map[string]string{
+			`hasEnd: true`: "b c", `hasEnd: false`: "a", `endsBefore: "2027-03-31"`: "b", `endsBefore: "2027-04-01"`: "b c", `not: {endsBefore: "2027-03-31"}`: "a c",
+		} {
+			var found []string
+			for _, item := range decode[struct{ Tools struct{ Items []slugItem } }](t, mustExecute(t, e, `{tools(sort: name_asc, filter: {`+filter+`}) {items {slug}}}`)).Tools.Items {
+				found = append(found, item.Slug)
+			}
+			expect(t, filter, strings.Join(found, " "), want)
+		}
+		wantData(t, e, `{tools(sort: name_asc) {items {endsAt}} changes(types: [tool_updated]) {nodes {slug fields}}}`,
+			`{"tools":{"items":[{"endsAt":null},{"endsAt":"2026-12-31"},{"endsAt":"2027-03-31"}]},"changes":{"nodes":[{"slug":"b","fields":["ends_at"]}]}}`)
+	})
+}

@@ -55,6 +55,10 @@ type reader struct {
 	total int    // of the list at the root that is read by page
 	next  string // cursor of the changes at the root
 
+	unknown []Unknown // values of arguments that match nothing
+
+	groups map[*ast.Field]groupsOf // whose changes are selected
+
 	searches map[searched]release.Relevance
 	language string // whose matches rank first; any if empty
 }
@@ -66,7 +70,9 @@ func newReader(e *Executor, of *release.Release, asOf AsOf, scan *Scan) *reader 
 	if scan != nil && scan.release != of {
 		*scan = Scan{release: of, lists: map[string]any{}, searches: map[searched]release.Relevance{}}
 	}
-	r := &reader{View: model.View{Release: of, Pinned: !asOf.IsNewest()}, executor: e, scan: scan}
+	r := &reader{
+		View: model.View{Release: of, Pinned: !asOf.IsNewest()}, executor: e, scan: scan, groups: map[*ast.Field]groupsOf{},
+	}
 	if scan != nil {
 		r.searches = scan.searches // cursors have the ranks
 	} else {

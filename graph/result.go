@@ -32,10 +32,16 @@ type Result struct {
 	// and only if there is more for other lists.
 	Total int
 	Next  string
+	// Unknown are values of arguments that match nothing.
+	Unknown []Unknown
 	// Cause is the internal cause of a server error. It has been logged and is never
 	// shown to callers.
 	Cause error
 }
+
+// Unknown is a value of an argument that matches nothing, and the one that is probably
+// meant; "" if none is similar.
+type Unknown struct{ Name, Value, Nearest string }
 
 // InvalidDocument reports whether the document cannot be parsed or does not match the
 // schema.

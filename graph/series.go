@@ -115,9 +115,7 @@ func (queryResolver) Movers(
 			"minChange must be a number from 0 to %d (got %v).", int(maxChange), *minChange)
 	}
 	r := readerFrom(ctx)
-	condition, err := conditionsOverTime(filter, func(f *model.ToolFilter) (release.Filter, error) {
-		return r.priceIncreases(f), nil
-	})
+	condition, err := conditionsOverTime(filter, r.increased)
 	if err != nil {
 		return nil, err
 	}

@@ -251,7 +251,7 @@ func (h *Handler) newEntry(ctx context.Context, req *request, result *graph.Resu
 // addCommon adds the headers that depend on the request, for all kinds of responses.
 func (h *Handler) addCommon(ctx context.Context, header http.Header, req *request, result *graph.Result) {
 	if unknown := h.unknownValues(ctx, req, result); unknown != nil {
-		header[unknownValuesHeader] = unknown
+		header[UnknownValuesHeader] = unknown
 	}
 	headers.AddAsOf(header, req.asOf, result, func(value any) string { return h.urlWith(req, graph.AsOfName, value) })
 	headers.AddDeprecation(header, req.deprecation)

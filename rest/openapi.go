@@ -252,7 +252,7 @@ func (e *endpoint) describeResponses(body object) object {
 	if e.saved == nil {
 		headers = append(headers, UnknownParametersHeader)
 		if slices.ContainsFunc(e.parameters, func(p Parameter) bool { return p.Name == categoryName }) {
-			headers = append(headers, unknownValuesHeader)
+			headers = append(headers, UnknownValuesHeader)
 		}
 	}
 	for _, name := range headers {

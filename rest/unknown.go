@@ -17,7 +17,7 @@ import (
 // status is the same as without them.
 const (
 	UnknownParametersHeader = "X-Unknown-Parameters"
-	unknownValuesHeader     = "X-Unknown-Values"
+	UnknownValuesHeader     = "X-Unknown-Values"
 )
 
 const (
@@ -60,6 +60,21 @@ func UnknownParameters(rawQuery string, accepted []params.Param, suggested []str
 // category of a list that is empty because of it; nil if there are none.
 func (h *Handler) unknownValues(ctx context.Context, req *request, result *graph.Result) []string {
 	hints := append(h.unknownKeys(ctx, req, result), h.unknownCategory(ctx, req, result)...)
+	return valuesHeader(append(hints, hintsOf(result)...))
+}
+
+// UnknownValues returns the values of the header X-Unknown-Values for values that an
+// operation noted; nil for none.
+func UnknownValues(result *graph.Result) []string { return valuesHeader(hintsOf(result)) }
+
+func hintsOf(result *graph.Result) (hints []string) {
+	for _, v := range result.Unknown {
+		hints = append(hints, hint(v.Name+"=", v.Value, v.Nearest))
+	}
+	return hints
+}
+
+func valuesHeader(hints []string) []string {
 	if hints == nil {
 		return nil
 	}
@@ -119,6 +134,9 @@ func (h *Handler) unknownCategory(ctx context.Context, req *request, result *gra
 	nearest := text.Nearest(wanted, slugs)
 	if label := text.Nearest(wanted, labels); nearest == "" && label != "" {
 		nearest = slugs[slices.Index(labels, label)]
+	}
+	if strings.Contains(wanted, ",") && slices.Contains([]string{"tools", "prices"}, req.query) {
+		return []string{hint(categoryName+"=", wanted, "") + " (one category; for several, use GraphQL: ToolFilter.categories)"}
 	}
 	return []string{hint(categoryName+"=", wanted, nearest)}
 }

@@ -737,6 +737,7 @@ var (
 		{Name: "avis_url", Type: field.TypeString, Nullable: true},
 		{Name: "alternatives_url", Type: field.TypeString, Nullable: true},
 		{Name: "updated_at", Type: field.TypeString, Nullable: true},
+		{Name: "ends_at", Type: field.TypeString, Nullable: true},
 		{Name: "translations", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "sources", Type: field.TypeJSON, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "tier", Type: field.TypeInt, Nullable: true},
@@ -759,7 +760,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "tools_categories_tools",
-				Columns:    []*schema.Column{ToolsColumns[29]},
+				Columns:    []*schema.Column{ToolsColumns[30]},
 				RefColumns: []*schema.Column{CategoriesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},

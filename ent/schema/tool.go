@@ -36,6 +36,7 @@ func (Tool) Fields() []ent.Field {
 		field.String("avis_url").Optional().Nillable().Immutable(),
 		field.String("alternatives_url").Optional().Immutable(),
 		field.String("updated_at").Optional().Immutable(),
+		field.String("ends_at").Optional().Nillable().Immutable(),
 		optionalJSON("translations", ToolTranslations{}),
 		optionalJSON("sources", []Source{}),
 		field.Int("tier").Optional().Immutable().Comment("1 is the highest, 3 the lowest."),

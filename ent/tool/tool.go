@@ -48,6 +48,8 @@ const (
 	FieldAlternativesURL = "alternatives_url"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
 	FieldUpdatedAt = "updated_at"
+	// FieldEndsAt holds the string denoting the ends_at field in the database.
+	FieldEndsAt = "ends_at"
 	// FieldTranslations holds the string denoting the translations field in the database.
 	FieldTranslations = "translations"
 	// FieldSources holds the string denoting the sources field in the database.
@@ -127,6 +129,7 @@ var Columns = []string{
 	FieldAvisURL,
 	FieldAlternativesURL,
 	FieldUpdatedAt,
+	FieldEndsAt,
 	FieldTranslations,
 	FieldSources,
 	FieldTier,
@@ -329,6 +332,11 @@ func ByAlternativesURL(opts ...sql.OrderTermOption) OrderOption {
 // ByUpdatedAt orders the results by the updated_at field.
 func ByUpdatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldUpdatedAt, opts...).ToFunc()
+}
+
+// ByEndsAt orders the results by the ends_at field.
+func ByEndsAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldEndsAt, opts...).ToFunc()
 }
 
 // ByTier orders the results by the tier field.

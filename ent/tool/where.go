@@ -139,6 +139,11 @@ func UpdatedAt(v string) predicate.Tool {
 	return predicate.Tool(sql.FieldEQ(FieldUpdatedAt, v))
 }
 
+// EndsAt applies equality check predicate on the "ends_at" field. It's identical to EndsAtEQ.
+func EndsAt(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldEQ(FieldEndsAt, v))
+}
+
 // Tier applies equality check predicate on the "tier" field. It's identical to TierEQ.
 func Tier(v int) predicate.Tool {
 	return predicate.Tool(sql.FieldEQ(FieldTier, v))
@@ -1237,6 +1242,81 @@ func UpdatedAtEqualFold(v string) predicate.Tool {
 // UpdatedAtContainsFold applies the ContainsFold predicate on the "updated_at" field.
 func UpdatedAtContainsFold(v string) predicate.Tool {
 	return predicate.Tool(sql.FieldContainsFold(FieldUpdatedAt, v))
+}
+
+// EndsAtEQ applies the EQ predicate on the "ends_at" field.
+func EndsAtEQ(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldEQ(FieldEndsAt, v))
+}
+
+// EndsAtNEQ applies the NEQ predicate on the "ends_at" field.
+func EndsAtNEQ(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldNEQ(FieldEndsAt, v))
+}
+
+// EndsAtIn applies the In predicate on the "ends_at" field.
+func EndsAtIn(vs ...string) predicate.Tool {
+	return predicate.Tool(sql.FieldIn(FieldEndsAt, vs...))
+}
+
+// EndsAtNotIn applies the NotIn predicate on the "ends_at" field.
+func EndsAtNotIn(vs ...string) predicate.Tool {
+	return predicate.Tool(sql.FieldNotIn(FieldEndsAt, vs...))
+}
+
+// EndsAtGT applies the GT predicate on the "ends_at" field.
+func EndsAtGT(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldGT(FieldEndsAt, v))
+}
+
+// EndsAtGTE applies the GTE predicate on the "ends_at" field.
+func EndsAtGTE(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldGTE(FieldEndsAt, v))
+}
+
+// EndsAtLT applies the LT predicate on the "ends_at" field.
+func EndsAtLT(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldLT(FieldEndsAt, v))
+}
+
+// EndsAtLTE applies the LTE predicate on the "ends_at" field.
+func EndsAtLTE(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldLTE(FieldEndsAt, v))
+}
+
+// EndsAtContains applies the Contains predicate on the "ends_at" field.
+func EndsAtContains(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldContains(FieldEndsAt, v))
+}
+
+// EndsAtHasPrefix applies the HasPrefix predicate on the "ends_at" field.
+func EndsAtHasPrefix(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldHasPrefix(FieldEndsAt, v))
+}
+
+// EndsAtHasSuffix applies the HasSuffix predicate on the "ends_at" field.
+func EndsAtHasSuffix(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldHasSuffix(FieldEndsAt, v))
+}
+
+// EndsAtIsNil applies the IsNil predicate on the "ends_at" field.
+func EndsAtIsNil() predicate.Tool {
+	return predicate.Tool(sql.FieldIsNull(FieldEndsAt))
+}
+
+// EndsAtNotNil applies the NotNil predicate on the "ends_at" field.
+func EndsAtNotNil() predicate.Tool {
+	return predicate.Tool(sql.FieldNotNull(FieldEndsAt))
+}
+
+// EndsAtEqualFold applies the EqualFold predicate on the "ends_at" field.
+func EndsAtEqualFold(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldEqualFold(FieldEndsAt, v))
+}
+
+// EndsAtContainsFold applies the ContainsFold predicate on the "ends_at" field.
+func EndsAtContainsFold(v string) predicate.Tool {
+	return predicate.Tool(sql.FieldContainsFold(FieldEndsAt, v))
 }
 
 // TranslationsIsNil applies the IsNil predicate on the "translations" field.

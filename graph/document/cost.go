@@ -20,7 +20,7 @@ import (
 // IntrospectionSizes are the expected lengths of the lists that describe the schema. Types
 // that many fields lead to have more fields than others.
 var IntrospectionSizes = map[string]int{
-	"types": 120, "fields": 15, "args": 1, "inputFields": 13, "enumValues": 8, "interfaces": 1, "possibleTypes": 5, "directives": 12, "locations": 5,
+	"types": 120, "fields": 15, "args": 1, "inputFields": 14, "enumValues": 8, "interfaces": 1, "possibleTypes": 5, "directives": 12, "locations": 5,
 }
 
 // introspectionFields is how many fields that describe the schema cost 1: they are in

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -26,6 +27,7 @@ import (
 	"palmares/graph/fields"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
 )
 
 // Document is a valid document.
@@ -38,9 +40,9 @@ type Document struct {
 	tokens     int
 }
 
-func newDocument(doc *ast.QueryDocument, text string) *Document {
-	d := &Document{QueryDocument: doc, Text: text}
-	if !strings.Contains(text, "@") { // it has no directives
+func newDocument(doc *ast.QueryDocument, query string) *Document {
+	d := &Document{QueryDocument: doc, Text: query}
+	if !strings.Contains(query, "@") { // it has no directives
 		d.Extensions = fields.Share()
 	}
 	return d
@@ -75,8 +77,8 @@ func (d *Document) Weight() int { return len(d.Text) + d.tokens*tokenWeight }
 
 // Own validates a document of the server's own, which must have one operation. The
 // limits for callers do not apply.
-func Own(schema *ast.Schema, text string) (*Document, error) {
-	doc, err := parser.ParseQuery(&ast.Source{Input: text})
+func Own(schema *ast.Schema, query string) (*Document, error) {
+	doc, err := parser.ParseQuery(&ast.Source{Input: query})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +88,7 @@ func Own(schema *ast.Schema, text string) (*Document, error) {
 	if errs := validator.ValidateWithRules(schema, doc, allRules); len(errs) > 0 {
 		return nil, errs
 	}
-	return newDocument(doc, text), nil
+	return newDocument(doc, query), nil
 }
 
 // Load returns the documents of the operations in queries/*.graphql by name, each
@@ -98,11 +100,11 @@ func Load(files fs.FS) (map[string]string, error) {
 	}
 	all := &ast.QueryDocument{}
 	for _, name := range names {
-		text, err := fs.ReadFile(files, name)
+		file, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, err
 		}
-		doc, err := parser.ParseQuery(&ast.Source{Name: name, Input: string(text)})
+		doc, err := parser.ParseQuery(&ast.Source{Name: name, Input: string(file)})
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +115,9 @@ func Load(files fs.FS) (map[string]string, error) {
 	for _, definition := range all.Operations {
 		doc := &ast.QueryDocument{Operations: ast.OperationList{definition}}
 		addFragments(doc, all.Fragments, definition.SelectionSet)
-		var text strings.Builder
-		formatter.NewFormatter(&text, formatter.WithIndent("  ")).FormatQueryDocument(doc)
-		texts[definition.Name] = text.String()
+		var written strings.Builder
+		formatter.NewFormatter(&written, formatter.WithIndent("  ")).FormatQueryDocument(doc)
+		texts[definition.Name] = written.String()
 	}
 	return texts, nil
 }
@@ -208,6 +210,7 @@ var (
 	allRules = func() *rules.Rules {
 		r := rules.NewDefaultRules()
 		r.ReplaceRule(rules.FieldsOnCorrectTypeRule.Name, fieldsOnCorrectType)
+		r.ReplaceRule(rules.ValuesOfCorrectTypeRule.Name, valuesOfCorrectType)
 		return r
 	}()
 	rulesWithoutSuggestions = func() *rules.Rules {
@@ -221,32 +224,76 @@ var (
 	}()
 )
 
-// fieldsOnCorrectType is the rule of the library, but it suggests the field with the
-// items where a document has another API's name for it. By its letters, data would be
-// closest to meta.
+// fieldsOnCorrectType is the rule of the library, but for a field that the items of a list
+// have, or that has another API's name for them, it suggests where they are.
 func fieldsOnCorrectType(observers *core.Events, addError core.AddErrFunc) {
 	var checked *ast.Field
-	observers.OnField(func(_ *core.Walker, field *ast.Field) { checked = field })
+	var schema *ast.Schema
+	observers.OnField(func(w *core.Walker, field *ast.Field) { checked, schema = field, w.Schema })
 	rules.FieldsOnCorrectTypeRule.RuleFunc(observers, func(options ...core.ErrorOption) {
-		if items := itemsField(checked); items != "" {
+		var err gqlerror.Error
+		for _, option := range options {
+			option(&err)
+		}
+		if path := pathToItems(schema, checked, strings.Contains(err.Message, "Did you mean")); path != "" {
 			options = []core.ErrorOption{core.At(checked.Position),
-				core.Message("Cannot query field %q on type %q. Did you mean %q?", checked.Name, checked.ObjectDefinition.Name, items)}
+				core.Message("Cannot query field %q on type %q. Did you mean %q?", checked.Name, checked.ObjectDefinition.Name, path)}
 		}
 		addError(options...)
 	})
 }
 
-// itemsField returns the field that has the items of a list, if an unknown field has a
-// common name for it; "" otherwise.
-func itemsField(unknown *ast.Field) string {
-	if slices.Contains([]string{"data", "results", "items", "nodes", "edges", "list", "rows", "records", "entries"}, unknown.Name) {
-		for _, name := range []string{"items", "nodes"} {
-			if known := unknown.ObjectDefinition.Fields.ForName(name); known != nil && len(known.Arguments) == 0 {
-				return name
-			}
+// pathToItems returns where the items of a list have an unknown field, or the items if
+// the field has a common name for them; "" otherwise. A field with a similar name is only
+// suggested if the list itself has none.
+func pathToItems(schema *ast.Schema, unknown *ast.Field, hasSimilar bool) string {
+	for _, name := range []string{"items", "nodes"} {
+		items := unknown.ObjectDefinition.Fields.ForName(name)
+		if items == nil || len(items.Arguments) > 0 || items.Type.Elem == nil {
+			continue
+		}
+		// By its letters, data would be closest to meta.
+		if slices.Contains([]string{"data", "results", "items", "nodes", "edges", "list", "rows", "records", "entries"}, unknown.Name) {
+			return name
+		}
+		var known []string
+		for _, field := range schema.Types[items.Type.Name()].Fields {
+			known = append(known, field.Name)
+		}
+		field := unknown.Name
+		if !slices.Contains(known, field) && !hasSimilar {
+			field = text.Nearest(field, known)
+		}
+		if slices.Contains(known, field) {
+			return name + " { " + field + " }"
 		}
 	}
 	return ""
+}
+
+// valuesOfCorrectType is the rule of the library, but it lists the values of an enum.
+func valuesOfCorrectType(observers *core.Events, addError core.AddErrFunc) {
+	var checked *ast.Value
+	observers.OnValue(func(_ *core.Walker, value *ast.Value) { checked = value })
+	rules.ValuesOfCorrectTypeRule.RuleFunc(observers, func(options ...core.ErrorOption) {
+		if d := checked.Definition; d.Kind == ast.Enum && slices.Contains([]ast.ValueKind{ast.EnumValue, ast.StringValue}, checked.Kind) {
+			message := `Value %s does not exist in %q enum. ` + allowedValues(d)
+			if d.EnumValues.ForName(checked.Raw) != nil {
+				message = "Write the value %s of the enum %q without quotation marks."
+			}
+			options = []core.ErrorOption{core.At(checked.Position), core.Message(message, strconv.Quote(checked.Raw), d.Name)}
+		}
+		addError(options...)
+	})
+}
+
+// allowedValues lists the values of an enum.
+func allowedValues(enum *ast.Definition) string {
+	names := make([]string, len(enum.EnumValues))
+	for i, value := range enum.EnumValues {
+		names[i] = value.Name
+	}
+	return "Allowed: " + strings.Join(names, ", ") + "."
 }
 
 // scan reads the tokens of a document before anything expensive is done with

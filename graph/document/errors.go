@@ -15,7 +15,7 @@ const (
 // These limits keep error responses from being much larger than the document.
 const (
 	maxErrors        = 10
-	maxMessageLength = 300
+	maxMessageLength = 500
 )
 
 // InvalidDocument reports whether errors say that a document cannot be parsed or does

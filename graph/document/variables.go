@@ -2,6 +2,7 @@ package document
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 
@@ -60,7 +61,11 @@ func Variables(
 		case exists:
 			converted, ok := convert(schema, definition.Type, value)
 			if !ok {
-				return nil, nil, problem.New(problem.BadInput, "$%s must be of type %s.", name, definition.Type.String())
+				message := fmt.Sprintf("$%s must be of type %s.", name, definition.Type.String())
+				if of := schema.Types[definition.Type.Name()]; of != nil && of.Kind == ast.Enum {
+					message += " " + allowedValues(of)
+				}
+				return nil, nil, problem.New(problem.BadInput, "%s", message)
 			}
 			read[name] = converted
 		case definition.Type.NonNull && definition.DefaultValue == nil:

@@ -26,12 +26,20 @@ import (
 )
 
 type CategoryResolver interface {
+	FormerSlugs(ctx context.Context, obj *model.Category) ([]string, error)
+
 	Tools(ctx context.Context, obj *model.Category, filter *model.ToolFilter, sort model.ToolSort, limit int) ([]*model.Tool, error)
 	ToolConnection(ctx context.Context, obj *model.Category, filter *model.ToolFilter, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
+}
+type ComparisonGroupResolver interface {
+	Change(ctx context.Context, obj *model.ComparisonGroup, from string) (*model.GroupChange, error)
 }
 type EmbeddingsDocumentResolver interface {
 	ChunkCount(ctx context.Context, obj *model.EmbeddingsDocument) (int, error)
 	Chunks(ctx context.Context, obj *model.EmbeddingsDocument) ([]*model.Chunk, error)
+}
+type PriceChangeCountResolver interface {
+	Change(ctx context.Context, obj *model.PriceChangeCount, from string) (*model.GroupChange, error)
 }
 type QueryResolver interface {
 	Feed(ctx context.Context) (*model.Feed, error)
@@ -72,6 +80,9 @@ type RetiredToolResolver interface {
 	Changes(ctx context.Context, obj *model.RetiredTool, types []model.ChangeType, first *int, after *string, last *int, before *string) (*model.ChangeConnection, error)
 	Versions(ctx context.Context, obj *model.RetiredTool, order model.ChangeOrder, limit int) ([]*model.ToolVersion, error)
 }
+type RetirementGroupResolver interface {
+	Change(ctx context.Context, obj *model.RetirementGroup, from string) (*model.GroupChange, error)
+}
 type SubscriptionResolver interface {
 	CatalogPublished(ctx context.Context) (<-chan *model.Publication, error)
 }
@@ -90,6 +101,9 @@ type ToolResolver interface {
 
 	Versions(ctx context.Context, obj *model.Tool, order model.ChangeOrder, limit int) ([]*model.ToolVersion, error)
 }
+type ToolGroupResolver interface {
+	Change(ctx context.Context, obj *model.ToolGroup, from string) (*model.GroupChange, error)
+}
 
 // NewExecutableSchema creates an ExecutableSchema from the ResolverRoot interface.
 func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
@@ -100,11 +114,15 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
 	Category() CategoryResolver
+	ComparisonGroup() ComparisonGroupResolver
 	EmbeddingsDocument() EmbeddingsDocumentResolver
+	PriceChangeCount() PriceChangeCountResolver
 	Query() QueryResolver
 	RetiredTool() RetiredToolResolver
+	RetirementGroup() RetirementGroupResolver
 	Subscription() SubscriptionResolver
 	Tool() ToolResolver
+	ToolGroup() ToolGroupResolver
 }
 
 type DirectiveRoot struct {
@@ -245,7 +263,7 @@ var sources = []*ast.Source{
     "Whether to return a count of 0 for each month without changes, for each category in the result: from the first change, or from ` + "`" + `since` + "`" + ` if that is later, to the date of the release being read. At most 1,000 months."
     includeEmpty: Boolean! = false
     "Whether to count the changes of tools that have been retired since, in the category that they belonged to. ` + "`" + `filter` + "`" + ` applies to them too: ` + "`" + `not` + "`" + ` excludes them, for example by slug."
-    includeRetired: Boolean! = false
+    includeRetired: Boolean! = false @cost(oncePerTool: "0.005")
     "The order of the counts. Ties are ordered by month and category."
     orderBy: CountOrder! = key_asc
     "Only groups with at least this number of changes."
@@ -351,6 +369,25 @@ type ToolGroup {
   avgDaysSinceUpdate: Float @cost(oncePerTool: "0.001")
   "The median number of days from ` + "`" + `Tool.updatedAt` + "`" + ` to the date of the release being read, rounded to two decimals."
   medianDaysSinceUpdate: Float @cost(oncePerTool: "0.001")
+  "How the group differs from the same group in an earlier release; null if there is no earlier release."
+  change(
+    "A day: the last release dated on or before it or, if there is none, the oldest available release. ` + "`" + `filter.search` + "`" + ` is not supported."
+    from: Date!
+  ): GroupChange @cost(once: "5", oncePerTool: "0.12")
+}
+
+"The differences between a group and the same group in an earlier release. Those of averages are null if either release has no value, or if groups of this kind have no such average."
+type GroupChange {
+  "The number of the earlier release."
+  release: Int!
+  "The difference of ` + "`" + `count` + "`" + `. A group that the earlier release did not have counts as 0 there."
+  count: Int!
+  "The difference of ` + "`" + `avgScore` + "`" + `."
+  avgScore: Float
+  "The difference of ` + "`" + `avgMonthlyPrice` + "`" + `, in euros."
+  avgMonthlyPrice: Float
+  "The difference of ` + "`" + `winRate` + "`" + `."
+  winRate: Float
 }
 
 "The tools within a range of scores."
@@ -375,6 +412,11 @@ type PriceChangeCount {
   category: String!
   "The number of changes; 0 only with ` + "`" + `includeEmpty` + "`" + `."
   count: Int!
+  "How the group differs from the same group in an earlier release; null if there is no earlier release."
+  change(
+    "A day: the last release dated on or before it or, if there is none, the oldest available release. ` + "`" + `filter.search` + "`" + ` is not supported."
+    from: Date!
+  ): GroupChange @cost(once: "5", oncePerTool: "0.12")
 }
 `, BuiltIn: false},
 	{Name: "../schema/category.graphql", Input: `extend type Query {
@@ -399,6 +441,8 @@ type Category implements Node {
     "The language of the text. If there is no translation, the text is in French."
     language: Language! = fr
   ): String!
+  "The slugs that the category had before, newest first, as far as the available releases show: a category is the former one of another if the same release removed it, added the other, and moved tools there."
+  formerSlugs: [String!]! @cost(once: "5", oncePerTool: "0.01")
   "The number of active tools."
   toolCount: Int!
   "The average score of the active tools, from 0 to 10, rounded to two decimals; null if none has a score."
@@ -683,6 +727,11 @@ type ComparisonGroup {
   wins: Int
   "` + "`" + `wins` + "`" + ` divided by ` + "`" + `count` + "`" + `, from 0 to 1, rounded to four decimals; null for months."
   winRate: Float
+  "How the group differs from the same group in an earlier release; null if there is no earlier release."
+  change(
+    "A day: the last release dated on or before it or, if there is none, the oldest available release."
+    from: Date!
+  ): GroupChange @cost(once: "5", oncePerTool: "0.12")
 }
 
 "A comparison of two tools with a winner."
@@ -1271,6 +1320,11 @@ type RetirementGroup {
   end: Date
   "The number of tools; 0 only with ` + "`" + `includeEmpty` + "`" + `."
   count: Int!
+  "How the group differs from the same group in an earlier release; null if there is no earlier release."
+  change(
+    "A day: the last release dated on or before it or, if there is none, the oldest available release."
+    from: Date!
+  ): GroupChange @cost(once: "5", oncePerTool: "0.12")
 }
 
 "A tool that can no longer be used."
@@ -1426,7 +1480,7 @@ type RetiredToolEdge {
     minChange: Float
     "The maximum number of tools, from 1 to 200."
     first: Int! = 10
-  ): [Mover!]! @cost(once: "5", oncePerTool: "0.011") @listSize(slicingArguments: ["first"])
+  ): [Mover!]! @cost(once: "5", oncePerTool: "0.018") @listSize(slicingArguments: ["first"])
 }
 
 """
@@ -1471,7 +1525,7 @@ enum SeriesMetric {
   additions
   "The number of active tools that were retired since the previous period."
   retirements
-  "The price index: 100 in the first period with prices, then changed by the geometric mean of the price changes of the same tools, those with a price per month above 0 in both neighboring periods. New and leaving tools do not move it."
+  "The price index: 100 in the first period with prices. From one period to the next, it changes by the geometric mean of the price changes of the tools with a price per month above 0 in both. Tools that are added or leave do not change it."
   price_index
 }
 
@@ -1582,7 +1636,7 @@ type Mover {
     filter: ToolFilter
     "The order of the tools; by default, ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
     sort: ToolSort
-    "The language whose matches come first among those outside of names, with ` + "`" + `sort: relevance` + "`" + `; by default, French and English count alike."
+    "With ` + "`" + `sort: relevance` + "`" + `, matches in texts of this language come first; matching names still come before them. By default, French and English count alike."
     language: Language @cost(oncePerTool: "0.011")
     "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
@@ -1596,7 +1650,7 @@ type Mover {
     filter: ToolFilter
     "The order of the tools; by default, ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
     sort: ToolSort
-    "The language whose matches come first among those outside of names, with ` + "`" + `sort: relevance` + "`" + `; by default, French and English count alike."
+    "With ` + "`" + `sort: relevance` + "`" + `, matches in texts of this language come first; matching names still come before them. By default, French and English count alike."
     language: Language @cost(oncePerTool: "0.011")
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
@@ -1703,6 +1757,8 @@ type Tool implements ComparedTool & Node {
   alternativesUrl: URL!
   "The date of the last update."
   updatedAt: Date!
+  "The day on which the tool ends, as announced; null if no end is announced. A tool that has ended is a ` + "`" + `RetiredTool` + "`" + `."
+  endsAt: Date
   "The date of the release that first had the tool."
   addedAt: Date! @cost(once: "10")
   "The rank of the tool by score; null if it has not been tested."
@@ -1785,7 +1841,7 @@ enum RankScope {
 
 "The rank of a tool by score."
 type ToolRank {
-  "The position, from 1. Tools with the same score share a position, and those after them skip as many: 1, 1, 3."
+  "The position, from 1. Tools with the same score share a position: 1, 1, 3."
   position: Int!
   "The number of tools with a rank: those with a score."
   of: Int!
@@ -1909,7 +1965,7 @@ input ToolFilter {
   monthlyPriceMin: Float @cost(oncePerTool: "0.001", shared: "filter")
   "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros, also of free tools. Excludes tools without a monthly price."
   monthlyPriceMax: Float @cost(oncePerTool: "0.001", shared: "filter") @deprecated(reason: "Use ` + "`" + `monthlyCostMax` + "`" + `, in which free tools cost 0.")
-  "At most this many euros a month, like ` + "`" + `price_max` + "`" + ` in REST: the maximum ` + "`" + `monthlyPrice` + "`" + `, where free tools (` + "`" + `pricing: gratuit` + "`" + `, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price."
+  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros, with free tools (` + "`" + `pricing: gratuit` + "`" + `, or a price of 0) counted as 0. Excludes other tools without a monthly price. The same as ` + "`" + `price_max` + "`" + ` in REST."
   monthlyCostMax: Float @cost(oncePerTool: "0.001", shared: "filter")
   "Tools whose price rose several times. Not supported by ` + "`" + `series` + "`" + `."
   priceIncreases: PriceIncreases @cost(oncePerTool: "0.001", shared: "filter") @cost(oncePerTool: "0.01")
@@ -1921,6 +1977,10 @@ input ToolFilter {
   updatedSince: Date @cost(oncePerTool: "0.001", shared: "filter")
   "Tools updated before this date."
   updatedBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
+  "Tools with or without an announced end."
+  hasEnd: Boolean @cost(oncePerTool: "0.001", shared: "filter")
+  "Tools whose announced end is before this date. Excludes tools without one."
+  endsBefore: Date @cost(oncePerTool: "0.001", shared: "filter")
   "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review, in French or English. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
   search: String @cost(oncePerTool: "0.001", shared: "filter") @cost(oncePerTool: "0.022")
   "Tools that match at least one of these filters, in addition to the other conditions. Filters can be nested in filters three levels deep, ` + "`" + `not` + "`" + ` included."
@@ -1980,6 +2040,8 @@ func (ec *executionContext) childFields_Category(ctx context.Context, field grap
 		return ec.fieldContext_Category_slug(ctx, field)
 	case "label":
 		return ec.fieldContext_Category_label(ctx, field)
+	case "formerSlugs":
+		return ec.fieldContext_Category_formerSlugs(ctx, field)
 	case "toolCount":
 		return ec.fieldContext_Category_toolCount(ctx, field)
 	case "avgScore":
@@ -2160,6 +2222,8 @@ func (ec *executionContext) childFields_ComparisonGroup(ctx context.Context, fie
 		return ec.fieldContext_ComparisonGroup_wins(ctx, field)
 	case "winRate":
 		return ec.fieldContext_ComparisonGroup_winRate(ctx, field)
+	case "change":
+		return ec.fieldContext_ComparisonGroup_change(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ComparisonGroup", field.Name)
 }
@@ -2216,6 +2280,22 @@ func (ec *executionContext) childFields_Feed(ctx context.Context, field graphql.
 		return ec.fieldContext_Feed_credit(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Feed", field.Name)
+}
+
+func (ec *executionContext) childFields_GroupChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "release":
+		return ec.fieldContext_GroupChange_release(ctx, field)
+	case "count":
+		return ec.fieldContext_GroupChange_count(ctx, field)
+	case "avgScore":
+		return ec.fieldContext_GroupChange_avgScore(ctx, field)
+	case "avgMonthlyPrice":
+		return ec.fieldContext_GroupChange_avgMonthlyPrice(ctx, field)
+	case "winRate":
+		return ec.fieldContext_GroupChange_winRate(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GroupChange", field.Name)
 }
 
 func (ec *executionContext) childFields_Mover(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2308,6 +2388,8 @@ func (ec *executionContext) childFields_PriceChangeCount(ctx context.Context, fi
 		return ec.fieldContext_PriceChangeCount_category(ctx, field)
 	case "count":
 		return ec.fieldContext_PriceChangeCount_count(ctx, field)
+	case "change":
+		return ec.fieldContext_PriceChangeCount_change(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PriceChangeCount", field.Name)
 }
@@ -2462,6 +2544,8 @@ func (ec *executionContext) childFields_RetirementGroup(ctx context.Context, fie
 		return ec.fieldContext_RetirementGroup_end(ctx, field)
 	case "count":
 		return ec.fieldContext_RetirementGroup_count(ctx, field)
+	case "change":
+		return ec.fieldContext_RetirementGroup_change(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RetirementGroup", field.Name)
 }
@@ -2582,6 +2666,8 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_alternativesUrl(ctx, field)
 	case "updatedAt":
 		return ec.fieldContext_Tool_updatedAt(ctx, field)
+	case "endsAt":
+		return ec.fieldContext_Tool_endsAt(ctx, field)
 	case "addedAt":
 		return ec.fieldContext_Tool_addedAt(ctx, field)
 	case "rank":
@@ -2686,6 +2772,8 @@ func (ec *executionContext) childFields_ToolGroup(ctx context.Context, field gra
 		return ec.fieldContext_ToolGroup_avgDaysSinceUpdate(ctx, field)
 	case "medianDaysSinceUpdate":
 		return ec.fieldContext_ToolGroup_medianDaysSinceUpdate(ctx, field)
+	case "change":
+		return ec.fieldContext_ToolGroup_change(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ToolGroup", field.Name)
 }
@@ -2966,6 +3054,20 @@ func (ec *executionContext) field_Category_tools_args(ctx context.Context, rawAr
 	return args, nil
 }
 
+func (ec *executionContext) field_ComparisonGroup_change_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNDate2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Comparison_title_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -2991,6 +3093,20 @@ func (ec *executionContext) field_Comparison_winnerNote_args(ctx context.Context
 		return nil, err
 	}
 	args["language"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_PriceChangeCount_change_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNDate2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg0
 	return args, nil
 }
 
@@ -4310,6 +4426,34 @@ func (ec *executionContext) field_RetiredTool_versions_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_RetirementGroup_change_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNDate2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_ToolGroup_change_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNDate2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Tool_alternatives_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4528,6 +4672,29 @@ func (ec *executionContext) field___Type_fields_args(ctx context.Context, rawArg
 	return args, nil
 }
 
+func (ec *executionContext) _Category_formerSlugs(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Category_formerSlugs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Category().FormerSlugs(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Category_formerSlugs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Category", field, true, true, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Category_tools(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4616,6 +4783,50 @@ func (ec *executionContext) fieldContext_Category_toolConnection(ctx context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _ComparisonGroup_change(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ComparisonGroup_change(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.ComparisonGroup().Change(ctx, obj, fc.Args["from"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.GroupChange) graphql.Marshaler {
+			return ec.marshalOGroupChange2ᚖpalmaresᚋgraphᚋmodelᚐGroupChange(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ComparisonGroup_change(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ComparisonGroup",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_GroupChange(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_ComparisonGroup_change_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _EmbeddingsDocument_chunkCount(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4667,6 +4878,50 @@ func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Con
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Chunk(ctx, field)
 		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PriceChangeCount_change(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PriceChangeCount_change(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.PriceChangeCount().Change(ctx, obj, fc.Args["from"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.GroupChange) graphql.Marshaler {
+			return ec.marshalOGroupChange2ᚖpalmaresᚋgraphᚋmodelᚐGroupChange(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PriceChangeCount_change(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PriceChangeCount",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_GroupChange(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_PriceChangeCount_change_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -6165,6 +6420,50 @@ func (ec *executionContext) fieldContext_RetiredTool_versions(ctx context.Contex
 	return fc, nil
 }
 
+func (ec *executionContext) _RetirementGroup_change(ctx context.Context, field graphql.CollectedField, obj *model.RetirementGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetirementGroup_change(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.RetirementGroup().Change(ctx, obj, fc.Args["from"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.GroupChange) graphql.Marshaler {
+			return ec.marshalOGroupChange2ᚖpalmaresᚋgraphᚋmodelᚐGroupChange(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RetirementGroup_change(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetirementGroup",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_GroupChange(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_RetirementGroup_change_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Subscription_catalogPublished(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -6556,6 +6855,50 @@ func (ec *executionContext) fieldContext_Tool_versions(ctx context.Context, fiel
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Tool_versions_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ToolGroup_change(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ToolGroup_change(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.ToolGroup().Change(ctx, obj, fc.Args["from"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.GroupChange) graphql.Marshaler {
+			return ec.marshalOGroupChange2ᚖpalmaresᚋgraphᚋmodelᚐGroupChange(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ToolGroup_change(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ToolGroup",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_GroupChange(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_ToolGroup_change_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -7669,7 +8012,7 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"slugs", "domains", "categories", "pricings", "icps", "scoreMin", "scoreMax", "verifiabilityMin", "verifiabilityMax", "obsolescenceMin", "obsolescenceMax", "priceMax", "billingPeriods", "monthlyPriceMin", "monthlyPriceMax", "monthlyCostMax", "priceIncreases", "tiers", "hasEmbeddings", "updatedSince", "updatedBefore", "search", "anyOf", "not"}
+	fieldsInOrder := [...]string{"slugs", "domains", "categories", "pricings", "icps", "scoreMin", "scoreMax", "verifiabilityMin", "verifiabilityMax", "obsolescenceMin", "obsolescenceMax", "priceMax", "billingPeriods", "monthlyPriceMin", "monthlyPriceMax", "monthlyCostMax", "priceIncreases", "tiers", "hasEmbeddings", "updatedSince", "updatedBefore", "hasEnd", "endsBefore", "search", "anyOf", "not"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -7823,6 +8166,20 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.UpdatedBefore = data
+		case "hasEnd":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hasEnd"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.HasEnd = data
+		case "endsBefore":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endsBefore"))
+			data, err := ec.unmarshalODate2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.EndsBefore = data
 		case "search":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("search"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -9795,6 +10152,13 @@ func (ec *executionContext) marshalOFloat2ᚖfloat64(ctx context.Context, sel as
 	return res
 }
 
+func (ec *executionContext) marshalOGroupChange2ᚖpalmaresᚋgraphᚋmodelᚐGroupChange(ctx context.Context, sel ast.SelectionSet, v *model.GroupChange) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._GroupChange(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOIcp2ᚕpalmaresᚋgraphᚋmodelᚐIcpᚄ(ctx context.Context, v any) ([]model.Icp, error) {
 	if v == nil {
 		return nil, nil
@@ -10251,6 +10615,8 @@ func (ec *executionContext) appendCategory(ctx context.Context, b []byte, collec
 			b = appendText(b, string(obj.Slug))
 		case "label":
 			b = appendText(b, string(obj.Label(ec.language(field))))
+		case "formerSlugs":
+			b, ok = appendMarshaler(b, ec._Category_formerSlugs(ctx, field, obj))
 		case "toolCount":
 			b = strconv.AppendInt(b, int64(obj.ToolCount), 10)
 		case "avgScore":
@@ -11200,6 +11566,11 @@ func (ec *executionContext) appendComparisonGroup(ctx context.Context, b []byte,
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
+		case "change":
+			b, ok = appendMarshaler(b, ec._ComparisonGroup_change(ctx, field, obj))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -11610,6 +11981,109 @@ func (ec *executionContext) fieldContext_Feed_updatedAt(_ context.Context, field
 
 func (ec *executionContext) fieldContext_Feed_credit(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
+}
+
+var groupChangeImplementors = []string{"GroupChange"}
+
+func (ec *executionContext) _GroupChange(ctx context.Context, sel ast.SelectionSet, obj *model.GroupChange) graphql.Marshaler {
+	b, ok := ec.appendGroupChange(ctx, nil, fields.Collect(ec.OperationContext, sel, groupChangeImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendGroupChangeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.GroupChange) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, groupChangeImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendGroupChange(ec.at(ctx, i), b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendGroupChange reports whether no field that must have a value is null.
+func (ec *executionContext) appendGroupChange(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.GroupChange) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "GroupChange")
+		case "release":
+			b = strconv.AppendInt(b, int64(obj.Release), 10)
+		case "count":
+			b = strconv.AppendInt(b, int64(obj.Count), 10)
+		case "avgScore":
+			if value := obj.AvgScore; value == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "avgMonthlyPrice":
+			if value := obj.AvgMonthlyPrice; value == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "winRate":
+			if value := obj.WinRate; value == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_GroupChange_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "GroupChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_GroupChange_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "GroupChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_GroupChange_avgScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "GroupChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_GroupChange_avgMonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "GroupChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_GroupChange_winRate(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "GroupChange", Field: field}, nil
 }
 
 var moverImplementors = []string{"Mover"}
@@ -12086,6 +12560,11 @@ func (ec *executionContext) appendPriceChangeCount(ctx context.Context, b []byte
 			b = appendText(b, string(obj.Category))
 		case "count":
 			b = strconv.AppendInt(b, int64(obj.Count), 10)
+		case "change":
+			b, ok = appendMarshaler(b, ec._PriceChangeCount_change(ctx, field, obj))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -12867,6 +13346,11 @@ func (ec *executionContext) appendRetirementGroup(ctx context.Context, b []byte,
 			}
 		case "count":
 			b = strconv.AppendInt(b, int64(obj.Count), 10)
+		case "change":
+			b, ok = appendMarshaler(b, ec._RetirementGroup_change(ctx, field, obj))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -13423,6 +13907,15 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 			b = appendText(b, string(obj.AlternativesURL))
 		case "updatedAt":
 			b = appendText(b, string(obj.UpdatedAt))
+		case "endsAt":
+			if value := obj.EndsAt; value == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*value))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "addedAt":
 			b, ok = appendMarshaler(b, ec._Tool_addedAt(ctx, field, obj))
 		case "rank":
@@ -13561,6 +14054,10 @@ func (ec *executionContext) fieldContext_Tool_alternativesUrl(_ context.Context,
 }
 
 func (ec *executionContext) fieldContext_Tool_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_endsAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
 }
 
@@ -13940,6 +14437,11 @@ func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, colle
 			} else {
 				b = strconv.AppendFloat(b, *value, 'g', -1, 64)
 			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "change":
+			b, ok = appendMarshaler(b, ec._ToolGroup_change(ctx, field, obj))
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
@@ -14745,11 +15247,13 @@ func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgen�
 var resolved = map[string]bool{
 	"addedAt":              true,
 	"alternatives":         true,
+	"change":               true,
 	"changes":              true,
 	"chunkCount":           true,
 	"chunks":               true,
 	"comparisonConnection": true,
 	"comparisons":          true,
+	"formerSlugs":          true,
 	"history":              true,
 	"lifetimeDays":         true,
 	"rank":                 true,

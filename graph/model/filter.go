@@ -72,6 +72,12 @@ func (f *ToolFilter) conditions(
 	if f.UpdatedBefore != nil {
 		all = append(all, release.Before("updated", *f.UpdatedBefore))
 	}
+	if f.HasEnd != nil {
+		all = append(all, release.Where(func(t *release.Tool) bool { return (t.EndsAt != nil) == *f.HasEnd }))
+	}
+	if f.EndsBefore != nil {
+		all = append(all, release.Where(func(t *release.Tool) bool { return t.EndsAt != nil && *t.EndsAt < *f.EndsBefore }))
+	}
 	if f.AnyOf != nil {
 		var alternatives []release.Filter
 		for _, one := range f.AnyOf {

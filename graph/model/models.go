@@ -153,6 +153,8 @@ type ComparisonGroup struct {
 	Wins *int `json:"wins,omitempty"`
 	// `wins` divided by `count`, from 0 to 1, rounded to four decimals; null for months.
 	WinRate *float64 `json:"winRate,omitempty"`
+	// How the group differs from the same group in an earlier release; null if there is no earlier release.
+	Change *GroupChange `json:"change,omitempty"`
 }
 
 // A page of comparisons.
@@ -193,6 +195,20 @@ type Feed struct {
 	UpdatedAt *string `json:"updatedAt,omitempty"`
 	// The line to display wherever the data is reused: `Source : <service_name> (<service_url>)`.
 	Credit string `json:"credit"`
+}
+
+// The differences between a group and the same group in an earlier release. Those of averages are null if either release has no value, or if groups of this kind have no such average.
+type GroupChange struct {
+	// The number of the earlier release.
+	Release int `json:"release"`
+	// The difference of `count`. A group that the earlier release did not have counts as 0 there.
+	Count int `json:"count"`
+	// The difference of `avgScore`.
+	AvgScore *float64 `json:"avgScore,omitempty"`
+	// The difference of `avgMonthlyPrice`, in euros.
+	AvgMonthlyPrice *float64 `json:"avgMonthlyPrice,omitempty"`
+	// The difference of `winRate`.
+	WinRate *float64 `json:"winRate,omitempty"`
 }
 
 // A tool whose value changed.
@@ -277,6 +293,8 @@ type PriceChangeCount struct {
 	Category string `json:"category"`
 	// The number of changes; 0 only with `includeEmpty`.
 	Count int `json:"count"`
+	// How the group differs from the same group in an earlier release; null if there is no earlier release.
+	Change *GroupChange `json:"change,omitempty"`
 }
 
 // A number of price increases: changes with the `direction` `up` in `Tool.priceHistory`.
@@ -392,6 +410,8 @@ type RetirementGroup struct {
 	End *string `json:"end,omitempty"`
 	// The number of tools; 0 only with `includeEmpty`.
 	Count int `json:"count"`
+	// How the group differs from the same group in an earlier release; null if there is no earlier release.
+	Change *GroupChange `json:"change,omitempty"`
 }
 
 // The tools within a range of scores.
@@ -501,7 +521,7 @@ type ToolFilter struct {
 	MonthlyPriceMin *float64 `json:"monthlyPriceMin,omitempty"`
 	// The maximum `monthlyPrice` in euros, also of free tools. Excludes tools without a monthly price.
 	MonthlyPriceMax *float64 `json:"monthlyPriceMax,omitempty"`
-	// At most this many euros a month, like `price_max` in REST: the maximum `monthlyPrice`, where free tools (`pricing: gratuit`, or a price of 0) cost 0 whatever the period of their price. Excludes other tools without a monthly price.
+	// The maximum `monthlyPrice` in euros, with free tools (`pricing: gratuit`, or a price of 0) counted as 0. Excludes other tools without a monthly price. The same as `price_max` in REST.
 	MonthlyCostMax *float64 `json:"monthlyCostMax,omitempty"`
 	// Tools whose price rose several times. Not supported by `series`.
 	PriceIncreases *PriceIncreases `json:"priceIncreases,omitempty"`
@@ -513,6 +533,10 @@ type ToolFilter struct {
 	UpdatedSince *string `json:"updatedSince,omitempty"`
 	// Tools updated before this date.
 	UpdatedBefore *string `json:"updatedBefore,omitempty"`
+	// Tools with or without an announced end.
+	HasEnd *bool `json:"hasEnd,omitempty"`
+	// Tools whose announced end is before this date. Excludes tools without one.
+	EndsBefore *string `json:"endsBefore,omitempty"`
 	// Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review, in French or English. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words.
 	Search *string `json:"search,omitempty"`
 	// Tools that match at least one of these filters, in addition to the other conditions. Filters can be nested in filters three levels deep, `not` included.
@@ -569,6 +593,8 @@ type ToolGroup struct {
 	AvgDaysSinceUpdate *float64 `json:"avgDaysSinceUpdate,omitempty"`
 	// The median number of days from `Tool.updatedAt` to the date of the release being read, rounded to two decimals.
 	MedianDaysSinceUpdate *float64 `json:"medianDaysSinceUpdate,omitempty"`
+	// How the group differs from the same group in an earlier release; null if there is no earlier release.
+	Change *GroupChange `json:"change,omitempty"`
 }
 
 // The price and score of a tool from one date until the next entry.
@@ -593,7 +619,7 @@ type ToolPage struct {
 
 // The rank of a tool by score.
 type ToolRank struct {
-	// The position, from 1. Tools with the same score share a position, and those after them skip as many: 1, 1, 3.
+	// The position, from 1. Tools with the same score share a position: 1, 1, 3.
 	Position int `json:"position"`
 	// The number of tools with a rank: those with a score.
 	Of int `json:"of"`
@@ -1879,7 +1905,7 @@ const (
 	SeriesMetricAdditions SeriesMetric = "additions"
 	// The number of active tools that were retired since the previous period.
 	SeriesMetricRetirements SeriesMetric = "retirements"
-	// The price index: 100 in the first period with prices, then changed by the geometric mean of the price changes of the same tools, those with a price per month above 0 in both neighboring periods. New and leaving tools do not move it.
+	// The price index: 100 in the first period with prices. From one period to the next, it changes by the geometric mean of the price changes of the tools with a price per month above 0 in both. Tools that are added or leave do not change it.
 	SeriesMetricPriceIndex SeriesMetric = "price_index"
 )
 

@@ -25,7 +25,7 @@ import (
 
 // Format is the version of the files. Increase it with every change of what Write
 // writes for the same release, also by a new version of a library.
-const Format = 2
+const Format = 3
 
 // SQLiteFile is the name of the database with all tables.
 const SQLiteFile = "catalog.sqlite"

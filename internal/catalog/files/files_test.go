@@ -288,9 +288,9 @@ func TestFormat(t *testing.T) {
 	for _, f := range written[1:] {
 		fmt.Fprintln(hash, f.SHA256)
 	}
-	const want = "25b95c05ddd36ddf49a986415d010ec98b34e887d9aeb7de9ba40f1deb15be9e"
-	if got := hex.EncodeToString(hash.Sum(nil)); got != want || Format != 2 {
-		t.Errorf("got %s in format %d, want %s in format 2", got, Format, want)
+	const want = "424c69bb085a0a4989ba868391e8603112fe73f2c01a32d5fe2a05b8bc390dca"
+	if got := hex.EncodeToString(hash.Sum(nil)); got != want || Format != 3 {
+		t.Errorf("got %s in format %d, want %s in format 3", got, Format, want)
 	}
 }
 

@@ -41,6 +41,7 @@ type Finding struct {
 // Checker collects records and checks them.
 type Checker struct {
 	today, oldest string
+	date          string // of the feed
 	findings      []Finding
 	disabled      map[int][]string // names of rules, by line of the feed
 
@@ -82,6 +83,7 @@ func (c *Checker) Header(header record.Header, comments []Comment) {
 	at := place{line: 1, kind: record.TypeFeed}
 	c.readComments(at, comments)
 	c.checkDate(at, "updated_at", header.UpdatedAt)
+	c.date = header.UpdatedAt
 }
 
 // Record checks a record in a line of the feed, with the comments of its file.
@@ -150,6 +152,13 @@ func (c *Checker) checkTool(at place, t *record.Tool) {
 		c.add(at, "avis_url", EmptyReview, "the tool has a review, but no sections; add them, or remove avis_url")
 	}
 	c.checkDate(at, "updated_at", t.UpdatedAt)
+	switch {
+	case t.EndsAt == nil:
+	case *t.EndsAt < t.UpdatedAt:
+		c.add(at, "ends_at", EndBeforeUpdate, "the tool ends on %s, but was updated on %s; correct one of the dates, or retire the tool", *t.EndsAt, t.UpdatedAt)
+	case *t.EndsAt < c.date:
+		c.add(at, "ends_at", PastEnd, "the tool ended on %s, before the date of the feed, %s; retire it, or correct ends_at", *t.EndsAt, c.date)
+	}
 	touched := t.UpdatedAt
 	for i, source := range t.Sources {
 		path := fmt.Sprintf("sources[%d].checked_at", i)

@@ -30,6 +30,7 @@ func updated(date string) func(*record.Tool) { return func(t *record.Tool) { t.U
 func checked(date string) func(*record.Tool) {
 	return func(t *record.Tool) { t.Sources = []record.Source{{Field: "price", CheckedAt: date}} }
 }
+func ends(date string) func(*record.Tool) { return func(t *record.Tool) { t.EndsAt = &date } }
 func scored(score float64) func(*record.Tool) {
 	return func(t *record.Tool) { t.Score = &score }
 }
@@ -102,6 +103,9 @@ func TestRules(t *testing.T) {
 			tool("a", updated("2026-11-18"), history("2026-11-19 20 €/mois")), tool("b", updated("2026-11-17")),
 			&record.Comparison{Slug: "c", UpdatedAt: "2027-01-01"},
 		}, want: []string{"2 price_history[0].changed_at future-date", "2 updated_at future-date", "4 updated_at future-date"}},
+		"ends": {records: []record.Record{
+			tool("a", ends("2026-11-01")), tool("b", ends("2026-11-17")), tool("c", ends("2027-01-01")), tool("d", ends("2026-10-31")),
+		}, want: []string{"2 ends_at past-end", "5 ends_at end-before-update"}},
 		"not stale": {records: []record.Record{tool("a", updated("2001-01-01"))}},
 		"stale": {opts: Options{Stale: 365}, records: []record.Record{
 			tool("a", updated("2025-11-16")), tool("b", updated("2025-11-17")), &record.Retired{Slug: "c", Name: "Feu", RetiredAt: "2001-01-01"},

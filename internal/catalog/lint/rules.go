@@ -23,6 +23,8 @@ const (
 	LowerScoredWinner   = "lower-scored-winner"
 	SmallCategory       = "small-category"
 	FutureDate          = "future-date"
+	EndBeforeUpdate     = "end-before-update"
+	PastEnd             = "past-end"
 	Stale               = "stale"
 	exampleDisable      = "# lint:disable " + SimilarName + " -- two products of one maker"
 	disableInstructions = "write " + exampleDisable
@@ -55,6 +57,8 @@ var Rules = []Rule{
 	{SmallCategory, Warning, "A category has one active tool or none, so there is nothing to compare. Add tools, or move the tool and remove the category.", false},
 	{FutureDate, Error, "A date is in the future, everywhere on Earth. Readers would see changes that have not happened yet, " +
 		"and a later import with the right date would be refused as older. Correct the date.", false},
+	{EndBeforeUpdate, Error, "A tool was updated after the day on which it ends, according to ends_at. Correct one of the dates, or retire the tool.", false},
+	{PastEnd, Warning, "The day on which a tool ends, according to ends_at, is before the date of the feed. Retire the tool, or correct ends_at.", false},
 	{Stale, Warning, "For the number of days given by --stale, a tool or a comparison has not been updated, nor any of its sources checked, " +
 		"or one of the sources has not been checked. Check it, and set updated_at or the source's checked_at.", false},
 }

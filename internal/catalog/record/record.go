@@ -62,6 +62,7 @@ type Tool struct {
 	AvisURL         *string       `json:"avis_url,omitzero" rule:"url" event:"The page of the full review; null if there is none." label:"Full review"`
 	AlternativesURL string        `json:"alternatives_url" rule:"url" event:"The page that lists alternatives." label:"Alternatives"`
 	UpdatedAt       string        `json:"updated_at" rule:"date" event:"The day the record last changed." label:"Review date"`
+	EndsAt          *string       `json:"ends_at,omitzero" rule:"date" event:"The day on which the tool ends, as announced; null if no end is announced." label:"Announced end"`
 	Tier            Tier          `json:"tier,omitzero" rule:"1..3" event:"The tool's importance, from 1 (highest) to 3." label:"Tier"`
 	Mainstream      bool          `json:"mainstream,omitzero" event:"Whether the tool is widely used." label:"Widely used"`
 	Obsolescence    *float64      `json:"obsolescence,omitzero" rule:"0..10" event:"How outdated the tool is, from 0 (current) to 10 (obsolete); null if it has not been rated." label:"Obsolescence" mean:"Average obsolescence"`

@@ -177,7 +177,7 @@ func TestPathsOfProblems(t *testing.T) {
 		{TypeTool, `"sources":[{"field":"price",` + prices + `,"checked_at":"2026-11-31"}]`,
 			[]string{`sources[0].checked_at: must be a calendar date as YYYY-MM-DD (got "2026-11-31")`}},
 		{TypeTool, `"sources":[{"field":"sections",` + prices + `,` + date + `}]`, []string{"sources[0].field: must be one of slug, name, domain, " +
-			"category, icp, pricing, price, score, verifiability, tagline, canonical_url, avis_url, alternatives_url, updated_at, tier, " +
+			"category, icp, pricing, price, score, verifiability, tagline, canonical_url, avis_url, alternatives_url, updated_at, ends_at, tier, " +
 			`mainstream, obsolescence (got "sections")`}},
 		{TypeTool, `"sources":[{"field":"price",` + prices + `,` + date + `,"checkd_at":""}]`,
 			[]string{"sources[0].checkd_at: is not a known field; did you mean checked_at?"}},

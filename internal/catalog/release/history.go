@@ -1,6 +1,8 @@
 package release
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -187,4 +189,55 @@ func (r *Release) sort(o Order) []*Tool {
 		all = append(all, t)
 	}
 	return append(all, own...)
+}
+
+// rename is a category that another one followed: a release added the one, removed the
+// other, and moved tools.
+type rename struct {
+	release  int
+	from, to string
+}
+
+// FormerSlugs returns the slugs that categories had before, newest first, by slug. Renames
+// are known since the oldest release that can be read.
+func (r *Release) FormerSlugs() map[string][]string {
+	added, removed := map[rename]bool{}, map[rename]bool{}
+	all := r.history.categories // by slug, then by release
+	for i, v := range all {
+		slug := v.value.Slug
+		if v.since > r.history.from && (i == 0 || all[i-1].value.Slug != slug || all[i-1].until < v.since) {
+			added[rename{release: v.since, to: slug}] = true
+		}
+		if i+1 == len(all) || all[i+1].value.Slug != slug || all[i+1].since > v.until {
+			removed[rename{release: v.until, from: slug}] = true
+		}
+	}
+	found := map[rename]bool{}
+	r.history.versionsOf(func(versions []version[Tool]) {
+		for i := 1; i < len(versions) && len(added) > 0; i++ {
+			before, after := versions[i-1], versions[i]
+			at := after.since
+			if before.until == at && at <= r.Number() && added[rename{release: at, to: after.value.Category}] &&
+				removed[rename{release: at, from: before.value.Category}] {
+				found[rename{at, before.value.Category, after.value.Category}] = true
+			}
+		}
+	})
+	newest := slices.SortedFunc(maps.Keys(found), func(a, b rename) int {
+		return cmp.Or(b.release-a.release, strings.Compare(a.from, b.from))
+	})
+	former := map[string][]string{}
+	for i, last := range newest {
+		known := map[string]int{last.to: last.release + 1} // until which release each slug was in use
+		if former[last.to] != nil {
+			continue
+		}
+		for _, one := range newest[i:] {
+			if until, ok := known[one.to]; ok && one.release < until && known[one.from] == 0 {
+				known[one.from] = one.release
+				former[last.to] = append(former[last.to], one.from)
+			}
+		}
+	}
+	return former
 }

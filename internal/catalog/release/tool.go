@@ -21,7 +21,7 @@ type Tool struct {
 	Pricing, ICP, Price, PricePeriod               string
 	Billing                                        string // the period of its price; "" if it is retired
 	CanonicalURL, AlternativesURL, SectionsHash    string
-	AvisURL                                        *string
+	AvisURL, EndsAt                                *string
 	Tier                                           int
 	Amount, MonthlyPrice                           float64 // of its price
 	Score, Verifiability, Obsolescence             float64
@@ -121,7 +121,7 @@ func (l *loader) tool(row *ent.Tool) *Tool {
 		RetiredNote: l.own(row.RetiredNote), Pricing: l.text(string(row.Pricing)), ICP: l.text(string(row.Icp)),
 		Price: l.text(row.Price), PricePeriod: l.text(row.PricePeriod),
 		CanonicalURL: l.own(row.CanonicalURL), AlternativesURL: l.own(row.AlternativesURL),
-		SectionsHash: l.own(row.SectionsHash), AvisURL: row.AvisURL,
+		SectionsHash: l.own(row.SectionsHash), AvisURL: row.AvisURL, EndsAt: row.EndsAt,
 		Tier: row.Tier, Amount: row.PriceAmount, MonthlyPrice: math.NaN(),
 		Score: orNaN(row.Score), Verifiability: orNaN(row.Verifiability), Obsolescence: orNaN(row.Obsolescence),
 		InEmbeddings: row.InEmbeddings, Mainstream: row.Mainstream,

@@ -142,6 +142,10 @@ func TestUnknownParameters(t *testing.T) {
 		r := s.get(t, path+query)
 		check.Equal(t, r.Header.Get("X-Unknown-Parameters"), want, query)
 	}
+	path, _ = s.save(t, ana, "changes", `query ($slug: String) {changes(slug: $slug) {nodes {type}}}`)
+	for query, want := range map[string]string{"?slug=plum": "slug=plum (did you mean plume?)", ".csv?slug=plum": "slug=plum (did you mean plume?)", "?slug=plume": "", "": ""} {
+		check.Equal(t, s.get(t, path+query).Header.Get("X-Unknown-Values"), want, query)
+	}
 }
 
 // Relative dates count from the release that is read, whether they are given or a default.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -58,6 +60,22 @@ func TestBodies(t *testing.T) {
 			if !strings.HasPrefix(string(body), want.start) || columns != want.columns || independent != want.independent {
 				t.Errorf("%s: got %.60s, columns %q, independent lists %q, want %+v", text, body, columns, independent, want)
 			}
+		}
+	})
+}
+
+// Each of the panels in docs/design is one table.
+func TestTwentyPanelsAreTables(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, _ *store.Store, q *Queries) {
+		page, err := os.ReadFile("../../../docs/design/012-twenty-panels.md")
+		check.OK(t, err)
+		rows := regexp.MustCompile("(?m)^\\| `[a-z-]+` \\| .* \\| `(.*)` \\|$").FindAllStringSubmatch(string(page), -1)
+		check.Equal(t, len(rows), 20, "panels")
+		for _, row := range rows {
+			compiled, err := newQuery(q.Executor, row[1])
+			check.OK(t, err, row[1])
+			check.OK(t, compiled.checkTable(), row[1])
+			check.Equal(t, len(compiled.body) > 0, true, row[1])
 		}
 	})
 }

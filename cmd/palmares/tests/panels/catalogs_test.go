@@ -129,6 +129,9 @@ func (c catalog) feed() []byte {
 		t := c.tools[slug]
 		records = append(records, feedtest.Tool(slug, func(f *record.Tool) {
 			f.Category, f.Pricing, f.ICP, f.Tier, f.Price, f.UpdatedAt = t.category, t.pricing, t.icp, record.Tier(t.tier), t.price(), t.updatedAt
+			if ends := fmt.Sprintf("2027-%02d-28", 1+t.score%12); t.score > 50 {
+				f.EndsAt = &ends
+			}
 			if f.Score = nil; t.score >= 0 {
 				score := float64(t.score) / 10
 				f.Score = &score
