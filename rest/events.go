@@ -26,7 +26,7 @@ func (s *schemas) events() object {
 		types = append(types, reference)
 		mapping.add(event, reference.text("$ref"))
 	}
-	return object{{"oneOf", types}, {"discriminator", object{{"propertyName", "type"}, {"mapping", mapping}}}}
+	return object{{"type", "object"}, {"oneOf", types}, {"discriminator", object{{"propertyName", "type"}, {"mapping", mapping}}}}
 }
 
 func titled(word string) string { return strings.ToUpper(word[:1]) + word[1:] }

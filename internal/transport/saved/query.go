@@ -62,7 +62,7 @@ type query struct {
 	// table is how the body becomes rows; nil if it cannot, because independent are two
 	// lists that have nothing to do with each other.
 	table       *table.Shape
-	rows        *table.Shape // the table, or one in which lists are columns with JSON
+	rows        *table.Shape           // the table, or one in which lists are columns with JSON
 	fields      []*ast.FieldDefinition // of the columns
 	independent [2]string
 	series      []*ast.Field // whose metrics are columns of the table

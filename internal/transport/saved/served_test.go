@@ -289,6 +289,35 @@ func TestSavedQueries(t *testing.T) {
 	})
 }
 
+// The dashboard for Grafana reads columns that our queries have, with their types.
+func TestGrafanaDashboard(t *testing.T) {
+	s := onSQLite(t)
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct {
+				URL     string
+				Columns []struct{ Selector, Type string }
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "grafana", "catalog.json"))
+	check.OK(t, err)
+	check.OK(t, json.Unmarshal(text, &dashboard))
+	check.Equal(t, len(dashboard.Panels), 11)
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			path := strings.NewReplacer("${base}", "", "${token}", "").Replace(target.URL)
+			want := tableOf(t, s.get(t, path).want(t, 200, "").body)
+			check.Must(t, len(target.Columns), len(want.Columns), panel.Title)
+			for i, c := range target.Columns {
+				check.Equal[any](t, c.Selector, want.Columns[i][0], panel.Title)
+				check.Equal(t, c.Type == "number" && want.Columns[i][1] != true, false, panel.Title+": numbers in "+c.Selector)
+			}
+		}
+	}
+}
+
 // The panels of the dashboard are public queries of the service.
 func TestPanels(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
