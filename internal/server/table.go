@@ -20,10 +20,8 @@ import (
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
-	"palmares/internal/web/guide"
-	"palmares/internal/web/icon"
-	"palmares/internal/web/info"
 	"palmares/internal/web/page"
+	"palmares/internal/web/prose"
 	"palmares/internal/web/queries"
 	"palmares/internal/web/site"
 	"palmares/internal/web/status"
@@ -136,7 +134,7 @@ const changesFeed = feeds.Path + "changes.atom"
 // handlers are what the table refers to.
 type handlers struct {
 	rest, graphql, mcp, saved, files, fileList, feeds, eventSchemas, feedSchemas, catalog, registry http.Handler
-	site, account, billing, guides, info, security, docs, icons, health                             http.Handler
+	site, account, billing, prose, security, docs, icons, health                                    http.Handler
 	status                                                                                          *status.Page
 	oauth                                                                                           *oauth.Server // nil if it is disabled
 }
@@ -188,24 +186,24 @@ func table(h handlers) []mount {
 		{[]string{feeds.ToolPath, feeds.CategoryPath}, h.feeds, feed.with(func(p *policy) { p.localized = true }), listing{}},
 		{[]string{status.FeedPath}, http.HandlerFunc(h.status.ServeFeed), document.with(func(p *policy) { p.cached = notCached }), listing{}},
 		{[]string{status.JSONPath}, http.HandlerFunc(h.status.ServeJSON), document.with(func(p *policy) { p.cached = notCached }), listing{}},
-		{[]string{guide.FeedPath}, h.guides, document, listing{}},
+		{[]string{prose.FeedPath}, h.prose, document, listing{}},
 		{[]string{journal.SchemasPath}, h.eventSchemas, document, listing{}},
 		{[]string{schema.FeedPath}, h.feedSchemas, document, listing{}},
 		{[]string{catalogPath}, h.catalog, document, listing{}},
 
 		// Guides, reference and information.
-		{guide.Patterns, h.guides, text, listing{banner: "guides", suggested: []string{"/guides", "/changelog"}, sitemap: guidePaths()}},
+		{prose.Patterns, h.prose, text, listing{banner: "guides", suggested: []string{"/guides", "/changelog"}, sitemap: guidePaths()}},
 		{[]string{apidocs.ReferencePath}, h.docs, text.with(func(p *policy) { p.cached = byRelease }), listing{banner: "API reference", suggested: []string{apidocs.ReferencePath}, sitemap: []string{apidocs.ReferencePath}}},
 		{[]string{apidocs.ExplorerPath}, h.docs, renderedPage, listing{banner: "GraphQL explorer", suggested: []string{apidocs.ExplorerPath}, sitemap: []string{apidocs.ExplorerPath}}},
 		{[]string{page.MarkdownPath(apidocs.ExplorerPath)}, h.docs, text.with(func(p *policy) { p.cached = byRelease }), listing{}},
 		{[]string{apidocs.LLMsPath, apidocs.LLMsFullPath, apidocs.MarkdownPath}, h.docs, static.with(func(p *policy) { p.cached = byRelease }), listing{suggested: []string{apidocs.LLMsPath}}},
 		{[]string{apidocs.SchemaPath}, h.docs, static, listing{}},
 		{[]string{apidocs.CostPath}, h.docs, policy{callers: anyone, pays: rate, deadline: likePages, body: noBody, methods: "POST", cached: notCached}, listing{}},
-		{informationPaths(), h.info, text, listing{suggested: info.Paths(), sitemap: info.Paths()}},
-		{[]string{info.SecurityPath}, h.security, static, listing{}},
+		{informationPaths(), h.prose, text, listing{suggested: prose.TextPaths(), sitemap: prose.TextPaths()}},
+		{[]string{prose.SecurityPath}, h.security, static, listing{}},
 		{withMarkdown(status.Path), h.status, renderedPage, listing{suggested: []string{status.Path}, sitemap: []string{status.Path}}},
 		{[]string{page.AssetsPath}, h.docs, policy{callers: anyone, pays: nobody, body: noBody, methods: "GET, HEAD", cached: atStart}, listing{}},
-		{icon.Paths, h.icons, static, listing{}},
+		{page.IconPaths, h.icons, static, listing{}},
 
 		// Releases as files.
 		{[]string{files.Path}, h.files, policy{callers: anyone, pays: nobody, cors: true, deadline: likePages, body: noBody, cached: notCached, asSent: true}, listing{banner: "Parquet and SQLite files"}},
@@ -235,7 +233,7 @@ func (p policy) with(change func(*policy)) policy {
 func withMarkdown(path string) []string { return []string{path, page.MarkdownPath(path)} }
 
 func informationPaths() (patterns []string) {
-	for _, path := range info.Paths() {
+	for _, path := range prose.TextPaths() {
 		patterns = append(patterns, withMarkdown(path)...)
 	}
 	return patterns
@@ -243,7 +241,7 @@ func informationPaths() (patterns []string) {
 
 func guidePaths() []string {
 	paths := []string{"/guides", "/changelog"}
-	for _, name := range guide.Names() {
+	for _, name := range prose.GuideNames() {
 		paths = append(paths, "/guides/"+name)
 	}
 	return paths
