@@ -43,7 +43,7 @@ const (
 // Pages do not search earlier releases, and do not offer it.
 func TestPagesDoNotSearchAsOf(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		get(t, handler, "/tools?as_of=1&q=plume", 400, "Earlier releases cannot be searched here.")
+		get(t, handler, "/tools?as_of=1&q=plume", 400, "Earlier editions cannot be searched here.")
 		get(t, handler, "/search?as_of=1&q=plume", 200, `href="/tools/plume"`)
 		if body := get(t, handler, "/tools?as_of=1", 200); strings.Contains(body, `<input id="q"`) {
 			t.Error("got a search field, want none")
@@ -108,7 +108,7 @@ func TestAsOfValues(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"9", "2026-03-02"} {
-		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "Available releases: 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026).", `<a class="button" href="/changes">View all editions</a>`)
+		get(t, handler, "/tools/plume?as_of="+value, 404, "Edition not found", "Available releases: 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026).", `<a class="button" href="/changes">View all editions</a>`)
 	}
 	get(t, handler, "/tools/plmue?as_of=5", 404, "There was no tool “plmue” in this release.")
 	get(t, handler, "/tools/plmue?as_of=2026-08-01", 404, "There was no tool “plmue” in this release.")
@@ -323,7 +323,7 @@ func TestReleases(t *testing.T) {
 		if strings.Contains(body, "as_of=3") {
 			t.Error("got a link to a pruned release, want none")
 		}
-		get(t, handler, "/en/tools?as_of=3", 404, "Release not found", "Available releases: 4 (9\u00a0June\u00a02026) to 8 (10\u00a0November\u00a02026).")
+		get(t, handler, "/en/tools?as_of=3", 404, "Edition not found", "Available releases: 4 (9\u00a0June\u00a02026) to 8 (10\u00a0November\u00a02026).")
 		get(t, handler, "/fr/tools?as_of=3", 404, "L’édition 3 n’est pas disponible. Éditions disponibles\u00a0: 4 (9\u00a0juin\u00a02026) à 8 (10\u00a0novembre\u00a02026).")
 		get(t, handler, "/fr/tools?as_of=2020-01-01", 404, "Aucune édition du 1er\u00a0janvier\u00a02020 ou antérieure n’est disponible")
 		// Versions from pruned releases are still listed, without a link.

@@ -31,7 +31,7 @@ type comparisonView struct{ Comparison *comparison }
 
 func (v *comparisonView) prepare(_ context.Context, _ *Site, r *request) error {
 	if v.Comparison == nil {
-		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this release.")
+		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this edition.")
 	}
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Comparisons"), "/comparatifs"}, crumb{v.Comparison.Title, "/comparatifs/" + v.Comparison.Slug}))
 	return nil
@@ -147,7 +147,7 @@ func similarInField(r *request, name, value string) (found []page.Suggestion) {
 
 func unknownTool(r *request, entered string) *problem.Problem {
 	if r.AsOf() != "" {
-		return problem.New(problem.NotFound, "There was no tool “%s” in this release.", params.Truncate(entered))
+		return problem.New(problem.NotFound, "There was no tool “%s” in this edition.", params.Truncate(entered))
 	}
 	return problem.New(problem.NotFound, "There is no tool “%s”.", params.Truncate(entered))
 }

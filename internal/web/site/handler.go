@@ -362,7 +362,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 	var data page.ErrorPage
 	switch {
 	case errors.As(err, new(releaseNotFound)):
-		data.Title = l.Text("Release not found")
+		data.Title = l.Text("Edition not found")
 		data.More = page.Suggestion{Path: changesPath, Name: l.Text("View all editions")}
 	case p.Code == problem.NotFound:
 		data.Suggestions = s.suggest(s.Visitors.Identify(r), r, route)

@@ -42,7 +42,7 @@ const (
 	maxText = 200 // characters
 )
 
-var errSearchAsOf = problem.New(problem.BadInput, "Earlier releases cannot be searched here. Search the current catalog, or use the API.")
+var errSearchAsOf = problem.New(problem.BadInput, "Earlier editions cannot be searched here. Search the current catalog, or use the API.")
 
 // parse reads the operation's variables from the URL.
 func (rt *route) parse(r *http.Request) (*request, error) {

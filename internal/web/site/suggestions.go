@@ -86,7 +86,7 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 	if shown, err := s.Executor.Newest(ctx); err != nil || !isReadable(shown, newest.LastRelease) {
 		return last
 	}
-	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: lang.Of(r.Context()).Text("View it as of release %d", newest.LastRelease)}
+	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: lang.Of(r.Context()).Text("View it as of edition %d", newest.LastRelease)}
 }
 
 // pageNames are the pages of the catalog that may be suggested.

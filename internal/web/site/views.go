@@ -38,7 +38,7 @@ func (v *retiredToolView) prepare(_ context.Context, _ *Site, r *request) error 
 	case v.Tool != nil:
 		return redirect(r.Link("/tools/", v.Tool.Slug))
 	}
-	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this release.")
+	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this edition.")
 }
 
 type feedInfo struct {
