@@ -43,12 +43,17 @@ type version struct {
 // other screens, and those with room show more of small multiples in a row; the style sheet
 // shows one of them.
 func (c *Chart) versions() []version {
-	all := []version{{"chart wide-only", wide, 736, 832}, {"chart medium-only", medium, 480, 648}, {"chart narrow-only", narrow, 320, 400}}
-	if plots, ok := c.Content.(Plots); ok && len(plots) > 1 {
-		all = append(all, version{"chart full-only", full, 1056, 1152})
+	plots, isPlots := c.Content.(Plots)
+	all := []version{{"chart wide-only", wide, 736, 832}, {"chart narrow-only", narrow, 320, 704}}
+	switch {
+	case c.Half:
+		return []version{{"chart", narrow, 320, 400}}
+	case !isPlots || plots.Points() <= maxDots*len(plots): // others would make pages too large
+		all[1].most = 400
+		all = append(all, version{"chart medium-only", medium, 480, 648})
 	}
-	if c.Half {
-		all = []version{{"chart", narrow, 320, 400}}
+	if len(plots) > 1 {
+		all = append(all, version{"chart full-only", full, 1056, 1152})
 	}
 	return all
 }

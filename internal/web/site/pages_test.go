@@ -67,7 +67,7 @@ func TestMarkdownVersions(t *testing.T) {
 			"/changes":                            "# Changes to the catalog\n",
 			"/editions/1":                         "# Edition 1",
 			"/tools/plume/follow":                 "# Follow Plume\n",
-			"/tools/plume?as_of=1":                "as of release 1",
+			"/tools/plume?as_of=1":                "as of edition 1",
 		} {
 			found := link.FindStringSubmatch(get(t, handler, target, 200))
 			if found == nil {
