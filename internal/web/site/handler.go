@@ -73,7 +73,7 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 		"categoryLang": func(categories []category, label string) template.HTMLAttr { return categoryLang(l, categories, label) },
 		"isCategory":   isCategory,
 		"signed":       func(change float64) string { return signed(l, change) },
-		"band":         band, "ageBand": ageBand, "scoreKey": func() []keyEntry { return scoreKey(l) }, "icon": icon, "typeset": lang.Typeset,
+		"band":         band, "ageBand": ageBand, "typeset": lang.Typeset,
 		"euros": l.Euros, "priceText": func(price string) string { return priceText(l, price) }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
 		"fieldName": func(field string) string { return fieldName(l, field) },
 		"minute":    func(at time.Time) string { return l.Time(at) },

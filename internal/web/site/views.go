@@ -207,19 +207,6 @@ func isCategory(categories []category, slug string) bool {
 	return slices.ContainsFunc(categories, func(c category) bool { return c.Slug == slug })
 }
 
-// keyEntry is a color of scores and what it means.
-type keyEntry struct{ Band, Text string }
-
-// scoreKey explains the colors of scores, as band assigns them.
-func scoreKey(l lang.Language) []keyEntry {
-	return []keyEntry{
-		{"excellent", l.Text("excellent: %d or more", excellentScore)},
-		{"good", l.Text("good: %d or more", goodScore)},
-		{"fair", l.Text("fair: %d or more", fairScore)},
-		{"poor", l.Text("poor: less than %d", fairScore)},
-	}
-}
-
 const noScore = "–"
 
 // formatScore shows at least one decimal, so that scores in a column align.
