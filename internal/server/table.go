@@ -56,7 +56,7 @@ type policy struct {
 	explorer  bool // the path of GraphQL: browsers that send no operation are sent to it, and errors have the format of GraphQL, too
 }
 
-// listing is where readers find the paths of a row.
+// listing is where readers find the paths of a row, besides those of page.Registry.
 type listing struct {
 	first     string   // the path to show; by default, the first pattern
 	banner    string   // its description on the terminal, or ""
@@ -179,7 +179,7 @@ func table(h handlers) []mount {
 		{[]string{saved.Path + "{hash}", saved.Path + "{handle}/{name}"}, h.saved, policy{callers: mayHave, basic: true, pays: dataOrPage, cors: true, deadline: pagesOnly, body: noBody, cached: byRelease, asSent: true, localized: true}, listing{sitemap: panelPaths()}},
 		{[]string{saved.Path}, h.saved, policy{callers: mayHave, basic: true, pays: dataOrPage, cors: true, deadline: pagesOnly, body: noBody, cached: byRelease, asSent: true, unnamed: true, localized: true}, listing{}},
 		{[]string{saved.Path + "{handle}/openapi.json"}, h.saved, policy{callers: mayHave, basic: true, pays: nobody, cors: true, deadline: likePages, body: noBody, cached: notCached, asSent: true}, listing{}},
-		{withMarkdown(queries.GalleryPath), h.saved, catalogPage.with(func(p *policy) { p.cached = notCached }), listing{sitemap: []string{queries.GalleryPath}}},
+		{withMarkdown(queries.GalleryPath), h.saved, catalogPage.with(func(p *policy) { p.cached = notCached }), listing{}},
 
 		// Feeds and schemas.
 		{[]string{feeds.Path}, h.feeds, feed, listing{first: changesFeed, banner: "Atom feed of changes", suggested: []string{changesFeed}}},
@@ -192,16 +192,16 @@ func table(h handlers) []mount {
 		{[]string{catalogPath}, h.catalog, document, listing{}},
 
 		// Guides, reference and information.
-		{prose.Patterns, h.prose, text, listing{banner: "guides", suggested: []string{"/guides", "/changelog"}, sitemap: guidePaths()}},
-		{[]string{apidocs.ReferencePath}, h.docs, text.with(func(p *policy) { p.cached = byRelease }), listing{banner: "API reference", suggested: []string{apidocs.ReferencePath}, sitemap: []string{apidocs.ReferencePath}}},
-		{[]string{apidocs.ExplorerPath}, h.docs, renderedPage, listing{banner: "GraphQL explorer", suggested: []string{apidocs.ExplorerPath}, sitemap: []string{apidocs.ExplorerPath}}},
+		{prose.Patterns, h.prose, text, listing{banner: "guides", sitemap: guidePaths()}},
+		{[]string{apidocs.ReferencePath}, h.docs, text.with(func(p *policy) { p.cached = byRelease }), listing{banner: "API reference"}},
+		{[]string{apidocs.ExplorerPath}, h.docs, renderedPage, listing{banner: "GraphQL explorer"}},
 		{[]string{page.MarkdownPath(apidocs.ExplorerPath)}, h.docs, text.with(func(p *policy) { p.cached = byRelease }), listing{}},
 		{[]string{apidocs.LLMsPath, apidocs.LLMsFullPath, apidocs.MarkdownPath}, h.docs, static.with(func(p *policy) { p.cached = byRelease }), listing{suggested: []string{apidocs.LLMsPath}}},
 		{[]string{apidocs.SchemaPath}, h.docs, static, listing{}},
 		{[]string{apidocs.CostPath}, h.docs, policy{callers: anyone, pays: rate, deadline: likePages, body: noBody, methods: "POST", cached: notCached}, listing{}},
-		{informationPaths(), h.prose, text, listing{suggested: prose.TextPaths(), sitemap: prose.TextPaths()}},
+		{informationPaths(), h.prose, text, listing{}},
 		{[]string{prose.SecurityPath}, h.security, static, listing{}},
-		{withMarkdown(status.Path), h.status, renderedPage, listing{suggested: []string{status.Path}, sitemap: []string{status.Path}}},
+		{withMarkdown(status.Path), h.status, renderedPage, listing{}},
 		{[]string{page.AssetsPath}, h.docs, policy{callers: anyone, pays: nobody, body: noBody, methods: "GET, HEAD", cached: atStart}, listing{}},
 		{page.IconPaths, h.icons, static, listing{}},
 
@@ -209,11 +209,11 @@ func table(h handlers) []mount {
 		{[]string{files.Path}, h.files, policy{callers: anyone, pays: nobody, cors: true, deadline: likePages, body: noBody, cached: notCached, asSent: true}, listing{banner: "Parquet and SQLite files"}},
 		{[]string{files.LatestPath + "{name}", files.LatestPath}, h.files, policy{callers: key, basic: true, pays: nobody, cors: true, body: noBody, cached: notCached, asSent: true}, listing{}},
 		{[]string{files.ReleasesPath + "{number}/{name}", files.ReleasesPath}, h.files, policy{callers: key, basic: true, pays: onceADay, cors: true, body: noBody, cached: notCached, asSent: true}, listing{}},
-		{withMarkdown(files.PagePath), h.fileList, renderedPage, listing{sitemap: []string{files.PagePath}}},
+		{withMarkdown(files.PagePath), h.fileList, renderedPage, listing{}},
 
 		// Accounts.
-		{[]string{"/account", "/account/"}, h.account, accountPage, listing{banner: "sign in and create API keys", suggested: []string{"/account"}}},
-		{[]string{"/login", "/login/", "/logout"}, h.account, accountPage, listing{suggested: []string{"/login"}}},
+		{[]string{"/account", "/account/"}, h.account, accountPage, listing{banner: "sign in and create API keys"}},
+		{[]string{"/login", "/login/", "/logout"}, h.account, accountPage, listing{}},
 		{[]string{oauth.AuthorizePath}, h.account, accountPage.with(func(p *policy) { p.localized = false }), listing{}},
 		{append(oauth.Paths, oauth.ResourcePath+mcp.Path), connect, policy{callers: anyone, pays: rate, cors: true, deadline: likePages, body: noBody, cached: notCached}, listing{}},
 		{[]string{billing.EventsPath}, h.billing, policy{callers: signature, pays: nobody, deadline: likePages, body: eventBody, methods: "POST", cached: notCached}, listing{}},
@@ -239,8 +239,7 @@ func informationPaths() (patterns []string) {
 	return patterns
 }
 
-func guidePaths() []string {
-	paths := []string{"/guides", "/changelog"}
+func guidePaths() (paths []string) {
 	for _, name := range prose.GuideNames() {
 		paths = append(paths, "/guides/"+name)
 	}

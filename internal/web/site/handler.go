@@ -39,8 +39,8 @@ type Config struct {
 	Executor     *graph.Executor
 	Cache        *cache.Cache
 	Visitors     *visitor.Limiter
-	Suggested    []string // paths of other packages' pages, for suggestions
-	SitemapPages []string // paths of other packages' pages, for the sitemap
+	Suggested    []string // paths besides those of page.Registry, for suggestions
+	SitemapPages []string // the same, for the sitemap
 	// Pattern returns the pattern of the server that a request matches; by default, that
 	// of the site.
 	Pattern func(*http.Request) string

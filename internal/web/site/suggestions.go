@@ -146,25 +146,20 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: lang.Of(r.Context()).Text("View it as of edition %d", newest.LastRelease)}
 }
 
-// pageNames are the pages of the catalog that may be suggested.
-var pageNames = map[string]lang.Message{
-	"/tools": "Tools", "/comparatifs": "Comparisons", "/compare": "Compare tools", "/categories": "Categories", "/cimetiere": "Graveyard",
-	changesPath: "Changes", "/prices": "Prices", "/trends": "Trends",
-}
-
-// suggestPages also compares the names that pages have in the menu.
+// suggestPages compares a name with the paths of pages.
 func (s *Site) suggestPages(l lang.Language, name string) (found []page.Suggestion) {
-	paths := map[string]string{"comparisons": "/comparatifs", "graveyard": "/cimetiere", "api": "/docs"}
-	for _, path := range slices.Concat(slices.Collect(maps.Keys(pageNames)), s.Suggested) {
-		paths[strings.Trim(path, "/")] = path
+	pages := map[string]page.Suggestion{}
+	for _, path := range s.Suggested {
+		pages[strings.Trim(path, "/")] = page.Suggestion{Path: path, Name: path}
 	}
-	for _, name := range text.Similar(name, slices.Sorted(maps.Keys(paths)), maxSuggestions) {
-		suggestion := page.Suggestion{Path: paths[name], Name: paths[name]}
-		if title, ok := pageNames[paths[name]]; ok {
-			suggestion.Name = l.Text(title)
-		}
-		if !slices.Contains(found, suggestion) {
-			found = append(found, suggestion)
+	for _, e := range page.Registry {
+		one := page.Suggestion{Path: e.Path, Name: l.Text(e.Name)}
+		pages[e.Path[1:]], pages[lang.English.Section(e.Path)[1:]] = one, one
+	}
+	pages["api"] = pages["docs"]
+	for _, similar := range text.Similar(name, slices.Sorted(maps.Keys(pages)), maxSuggestions) {
+		if one := pages[similar]; !slices.Contains(found, one) {
+			found = append(found, one)
 		}
 	}
 	return found
