@@ -79,33 +79,34 @@ const tableHeight = 480 // of a frame with a table, which scrolls
 // ServeHTTP serves the page of a saved query to browsers, its data to others, and the
 // gallery.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
+	serve, reads := p.serveQuery, r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch {
 	case r.URL.Path == GalleryPath || r.URL.Path == page.MarkdownPath(GalleryPath):
-		p.serveGallery(w, r)
+		serve = p.serveGallery
 	case reads && strings.HasSuffix(r.URL.Path, "."+saved.Metadata):
 		if err := p.serveMetadata(w, r); err != nil {
 			problem.Write(w, err)
 		}
-	case reads && saved.IsPage(r) && !saved.IsDocument(r.URL.Path):
-		p.serveQuery(w, r)
-	default:
+		return
+	case !reads || !saved.IsPage(r) || saved.IsDocument(r.URL.Path):
 		p.Queries.ServeHTTP(w, r)
+		return
+	}
+	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
+	if err := serve(w, r); err != nil {
+		p.fail(w, r, err)
 	}
 }
 
 // serveQuery serves the page at the URL of a saved query, or its form for other sites.
-func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) {
-	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
+func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) error {
 	if target := withoutEmpty(r.URL); target != "" {
 		w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(w, r, localPath(r, target), http.StatusSeeOther)
-		return
+		return nil
 	}
 	if extension := strings.TrimPrefix(path.Ext(r.URL.Path), "."); chart.ContentTypes[extension] != "" {
-		if err := p.serveImage(w, r, extension); err != nil {
-			p.fail(w, r, err)
-		}
-		return
+		return p.serveImage(w, r, extension)
 	}
 	name := "query"
 	if address, found := saved.CutEmbed(r.URL.Path); found {
@@ -115,11 +116,10 @@ func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) {
 		r.URL.Path = address
 	}
 	send, err := p.render(w.Header(), r, name)
-	if err != nil {
-		p.fail(w, r, err)
-		return
+	if err == nil {
+		send(w)
 	}
-	send(w)
+	return err
 }
 
 // render executes the query of a request and renders its page, both on the visitor's
@@ -213,7 +213,7 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 		return nil, err
 	}
 	data.Table = &table{Grid: grid}
-	names := p.readCatalog(r.Context(), l, view, data.Table)
+	names := p.readCatalog(r.Context(), l, view)
 	height := tableHeight
 	if data.Chart = newChart(l, data.Table, view.Chart, names); data.Chart != nil {
 		if data.Drawing, err = data.Chart.Draw(r.Context()); err != nil {
@@ -347,29 +347,25 @@ const (
 )
 
 // serveGallery lists public queries.
-func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) {
-	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
+func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) error {
 	if err := page.CheckMethod(w, r); err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	query, err := params.ReadForm(r.URL.RawQuery, []params.Param{
 		{Name: "search", Kind: "String", Max: 100}, {Name: "page", Kind: "Int", Min: 1, Max: 1_000},
 	})
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	number := 1
 	if given, ok := query["page"].(int64); ok {
 		number = int(given)
 	}
 	send, err := p.renderGallery(w.Header(), r, query, number)
-	if err != nil {
-		p.fail(w, r, err)
-		return
+	if err == nil {
+		send(w)
 	}
-	send(w)
+	return err
 }
 
 // renderGallery renders a page of the gallery on the visitor's budget.
