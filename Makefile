@@ -167,7 +167,7 @@ bin/bench bin/chaos bin/linearizable:
 
 .PHONY: generate
 generate: ## Regenerate the ent and gqlgen code, and copy the changelog
-	$(GO) generate ./ent ./internal/web/guide
+	$(GO) generate ./ent ./internal/web/prose
 	$(GO) run ./graph/generate
 
 .PHONY: verify

@@ -25,7 +25,7 @@ import (
 	"palmares/internal/notify/webhook"
 	"palmares/internal/server"
 	"palmares/internal/transport/saved"
-	"palmares/internal/web/guide"
+	"palmares/internal/web/prose"
 	"palmares/rest"
 )
 
@@ -180,11 +180,11 @@ func editorsGuide(cfg server.Config) (commands.Readme, error) {
 	if err != nil {
 		return "", err
 	}
-	guides, err := guide.Read(guide.Config{Service: cfg.Service()}, lang.English)
+	guides, err := prose.ReadGuides(cfg.Service(), lang.English)
 	if err != nil {
 		return "", err
 	}
-	i := slices.IndexFunc(guides, func(g *guide.Guide) bool { return g.Name == "editors" })
+	i := slices.IndexFunc(guides, func(g *prose.Guide) bool { return g.Name == "editors" })
 	return commands.Readme(guides[i].Markdown), nil
 }
 

@@ -21,7 +21,7 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 	"palmares/internal/server"
-	"palmares/internal/web/info"
+	"palmares/internal/web/prose"
 )
 
 // deployFile reads a file of the deploy folder.
@@ -119,7 +119,7 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 	} {
 		folder := t.TempDir()
 		check.OK(t, os.WriteFile(filepath.Join(folder, "facts.yml"), []byte(text.(string)), 0o600))
-		if facts, err := info.ReadFacts(folder); err != nil || len(facts.Missing()) > 0 {
+		if facts, err := prose.ReadFacts(folder); err != nil || len(facts.Missing()) > 0 {
 			t.Errorf("%s: got %v without %v, want all facts", file, err, facts.Missing())
 		}
 	}

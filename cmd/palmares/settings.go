@@ -25,7 +25,7 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
 	"palmares/internal/server"
-	"palmares/internal/web/info"
+	"palmares/internal/web/prose"
 )
 
 // settings are read from flags and environment variables. The tag check names a function
@@ -71,7 +71,7 @@ type settings struct {
 	} `embed:"" prefix:"graphql-" group:"GraphQL limits"`
 
 	proxies []netip.Prefix
-	facts   info.Facts
+	facts   prose.Facts
 	unknown []string // environment variables that look like misspelled settings
 }
 
@@ -180,7 +180,7 @@ func (s *settings) checkServer(known []string) (err error) {
 		}
 	}
 	s.unknown = unknownVariables(known, os.Environ())
-	s.facts, err = info.ReadFacts(s.PagesDir)
+	s.facts, err = prose.ReadFacts(s.PagesDir)
 	return err
 }
 

@@ -24,8 +24,8 @@ import (
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
 	"palmares/internal/ops/tracing"
-	"palmares/internal/web/info"
 	"palmares/internal/web/page"
+	"palmares/internal/web/prose"
 	"palmares/internal/web/visitor"
 	"palmares/rest"
 )
@@ -49,7 +49,7 @@ type Config struct {
 	ServiceURL  string // in the credit line; by default, the public URL
 	Contact     string // email address
 	PagesDir    string // Markdown files that replace information pages, or ""
-	Facts       info.Facts
+	Facts       prose.Facts
 	Demo        bool // publish the demo catalog if the database is empty
 
 	Proxies  []netip.Prefix // whose X-Forwarded-For header is trusted

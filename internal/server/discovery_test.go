@@ -10,7 +10,7 @@ import (
 	"palmares/internal/dev/check"
 	"palmares/internal/server"
 	"palmares/internal/server/servertest"
-	"palmares/internal/web/info"
+	"palmares/internal/web/prose"
 )
 
 // follow requests a path, and the page in a language that it redirects to.
@@ -184,17 +184,17 @@ func TestErrorsLinkHelp(t *testing.T) {
 // Researchers find where to report vulnerabilities, if the publisher says so.
 func TestSecurityFile(t *testing.T) {
 	t.Parallel()
-	check.Equal(t, servertest.New(t).Get(info.SecurityPath).Code, http.StatusNotFound, "without facts: status")
+	check.Equal(t, servertest.New(t).Get(prose.SecurityPath).Code, http.StatusNotFound, "without facts: status")
 	s := servertest.New(t, func(c *server.Config) {
-		c.Facts = info.Facts{SecurityContact: "ana+x@example.com", SecurityExpires: "2027-06-30"}
+		c.Facts = prose.Facts{SecurityContact: "ana+x@example.com", SecurityExpires: "2027-06-30"}
 	})
 	const want = "Contact: mailto:ana+x@example.com\nExpires: 2027-06-30T00:00:00Z\nPreferred-Languages: en, fr\n" +
 		"Canonical: https://palmares.example/.well-known/security.txt\nPolicy: https://palmares.example/en/contact\n"
-	w := s.Get(info.SecurityPath)
+	w := s.Get(prose.SecurityPath)
 	if got := w.Body.String(); got != want || w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("got %s of type %s, want %s", got, w.Header().Get("Content-Type"), want)
 	}
-	if w := servertest.New(t, func(c *server.Config) { c.Demo = true }).Get(info.SecurityPath); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "Contact: mailto:security@demo.example\n") {
+	if w := servertest.New(t, func(c *server.Config) { c.Demo = true }).Get(prose.SecurityPath); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "Contact: mailto:security@demo.example\n") {
 		t.Errorf("demo: got status %d and %s, want a contact", w.Code, w.Body)
 	}
 }

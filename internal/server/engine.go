@@ -22,7 +22,7 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
-	"palmares/internal/web/guide"
+	"palmares/internal/web/prose"
 )
 
 // Open opens a database and applies its pending migrations.
@@ -146,7 +146,7 @@ func (e *engine) publish(release *ent.Release) (last *ent.Release, err error) {
 
 // newMCP returns the tools for agents.
 func (e *engine) newMCP(a *access) (*mcp.Server, error) {
-	guides, err := guide.Read(guide.Config{Service: e.cfg.Service()}, lang.English)
+	guides, err := prose.ReadGuides(e.cfg.Service(), lang.English)
 	if err != nil {
 		return nil, err
 	}

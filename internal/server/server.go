@@ -39,10 +39,8 @@ import (
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
 	filelist "palmares/internal/web/files"
-	"palmares/internal/web/guide"
-	"palmares/internal/web/icon"
-	"palmares/internal/web/info"
 	"palmares/internal/web/page"
+	"palmares/internal/web/prose"
 	"palmares/internal/web/queries"
 	"palmares/internal/web/site"
 	"palmares/internal/web/status"
@@ -219,9 +217,9 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 
 	// Pages.
-	facts, isDemo := cfg.Facts, cfg.Demo && cfg.Facts == info.Facts{}
+	facts, isDemo := cfg.Facts, cfg.Demo && cfg.Facts == prose.Facts{}
 	if isDemo {
-		facts = info.DemoFacts
+		facts = prose.DemoFacts
 		facts.SecurityExpires = cfg.Now().AddDate(0, 6, 0).Format(time.DateOnly)
 	}
 	service, visitors := cfg.Service(), cmp.Or(cfg.Visitors, visitor.NewLimiter(cfg.Proxies))
@@ -239,19 +237,12 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 		Billing: payments, Webhooks: webhooks, Queries: saved, API: api, IsDownload: rest.IsDownload, Files: access.quota.Count(downloads),
 		OAuth: connect, Count: access.quota.Take, Charge: visitors.Charge, Example: func(ctx context.Context) string { return examplePath(ctx, db) },
 	})
-	guides, err := guide.New(guide.Config{Service: service})
-	if err != nil {
-		return nil, err
-	}
-	information, err := info.New(info.Config{
-		Service: service, ServiceURL: cfg.ServiceURL, Folder: cfg.PagesDir,
-		Facts: facts, Demo: isDemo,
-	})
+	texts, err := prose.New(prose.Config{Service: service, ServiceURL: cfg.ServiceURL, Folder: cfg.PagesDir, Facts: facts, Demo: isDemo})
 	if err != nil {
 		return nil, err
 	}
 	docs := apidocs.New(apidocs.Config{
-		Service: service, Schema: schemaText(), Document: rest.DocumentPath, Guides: guideTexts(guides),
+		Service: service, Schema: schemaText(), Document: rest.DocumentPath, Guides: guideTexts(texts),
 		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(cfg.Limits), Sections: textSections(api), Samples: api.Samples,
 		Cache: engine.cache, Explain: api.Explain, Run: engine.runPublic, Cost: engine.cost, SavePath: "/account/queries/new", Key: account.Key,
 	})
@@ -272,7 +263,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}),
 		eventSchemas: journal.SchemaHandler(), feedSchemas: schema.FeedHandler(), catalog: catalog, registry: page.Handler(registryEntry.Write),
 		site: pages, status: statusPage, account: account, oauth: connect, billing: payments,
-		guides: guides, info: information, security: information.Security(), docs: docs, icons: icon.New(service), health: health,
+		prose: texts, security: texts.Security(), docs: docs, icons: service.Icons(), health: health,
 	}))
 	chain := newChain(cfg, mounts, engine, access, account, visitors, recorder, telemetry, state)
 	return &Server{

@@ -20,10 +20,8 @@ import (
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
-	"palmares/internal/web/guide"
-	"palmares/internal/web/icon"
-	"palmares/internal/web/info"
 	"palmares/internal/web/page"
+	"palmares/internal/web/prose"
 	"palmares/internal/web/queries"
 	"palmares/internal/web/site"
 	"palmares/internal/web/status"
@@ -58,7 +56,7 @@ type policy struct {
 	explorer  bool // the path of GraphQL: browsers that send no operation are sent to it, and errors have the format of GraphQL, too
 }
 
-// listing is where readers find the paths of a row.
+// listing is where readers find the paths of a row, besides those of page.Registry.
 type listing struct {
 	first     string   // the path to show; by default, the first pattern
 	banner    string   // its description on the terminal, or ""
@@ -136,7 +134,7 @@ const changesFeed = feeds.Path + "changes.atom"
 // handlers are what the table refers to.
 type handlers struct {
 	rest, graphql, mcp, saved, files, fileList, feeds, eventSchemas, feedSchemas, catalog, registry http.Handler
-	site, account, billing, guides, info, security, docs, icons, health                             http.Handler
+	site, account, billing, prose, security, docs, icons, health                                    http.Handler
 	status                                                                                          *status.Page
 	oauth                                                                                           *oauth.Server // nil if it is disabled
 }
@@ -181,41 +179,41 @@ func table(h handlers) []mount {
 		{[]string{saved.Path + "{hash}", saved.Path + "{handle}/{name}"}, h.saved, policy{callers: mayHave, basic: true, pays: dataOrPage, cors: true, deadline: pagesOnly, body: noBody, cached: byRelease, asSent: true, localized: true}, listing{sitemap: panelPaths()}},
 		{[]string{saved.Path}, h.saved, policy{callers: mayHave, basic: true, pays: dataOrPage, cors: true, deadline: pagesOnly, body: noBody, cached: byRelease, asSent: true, unnamed: true, localized: true}, listing{}},
 		{[]string{saved.Path + "{handle}/openapi.json"}, h.saved, policy{callers: mayHave, basic: true, pays: nobody, cors: true, deadline: likePages, body: noBody, cached: notCached, asSent: true}, listing{}},
-		{withMarkdown(queries.GalleryPath), h.saved, catalogPage.with(func(p *policy) { p.cached = notCached }), listing{sitemap: []string{queries.GalleryPath}}},
+		{withMarkdown(queries.GalleryPath), h.saved, catalogPage.with(func(p *policy) { p.cached = notCached }), listing{}},
 
 		// Feeds and schemas.
 		{[]string{feeds.Path}, h.feeds, feed, listing{first: changesFeed, banner: "Atom feed of changes", suggested: []string{changesFeed}}},
 		{[]string{feeds.ToolPath, feeds.CategoryPath}, h.feeds, feed.with(func(p *policy) { p.localized = true }), listing{}},
 		{[]string{status.FeedPath}, http.HandlerFunc(h.status.ServeFeed), document.with(func(p *policy) { p.cached = notCached }), listing{}},
 		{[]string{status.JSONPath}, http.HandlerFunc(h.status.ServeJSON), document.with(func(p *policy) { p.cached = notCached }), listing{}},
-		{[]string{guide.FeedPath}, h.guides, document, listing{}},
+		{[]string{prose.FeedPath}, h.prose, document, listing{}},
 		{[]string{journal.SchemasPath}, h.eventSchemas, document, listing{}},
 		{[]string{schema.FeedPath}, h.feedSchemas, document, listing{}},
 		{[]string{catalogPath}, h.catalog, document, listing{}},
 
 		// Guides, reference and information.
-		{guide.Patterns, h.guides, text, listing{banner: "guides", suggested: []string{"/guides", "/changelog"}, sitemap: guidePaths()}},
-		{[]string{apidocs.ReferencePath}, h.docs, text.with(func(p *policy) { p.cached = byRelease }), listing{banner: "API reference", suggested: []string{apidocs.ReferencePath}, sitemap: []string{apidocs.ReferencePath}}},
-		{[]string{apidocs.ExplorerPath}, h.docs, renderedPage, listing{banner: "GraphQL explorer", suggested: []string{apidocs.ExplorerPath}, sitemap: []string{apidocs.ExplorerPath}}},
+		{prose.Patterns, h.prose, text, listing{banner: "guides", sitemap: guidePaths()}},
+		{[]string{apidocs.ReferencePath}, h.docs, text.with(func(p *policy) { p.cached = byRelease }), listing{banner: "API reference"}},
+		{[]string{apidocs.ExplorerPath}, h.docs, renderedPage, listing{banner: "GraphQL explorer"}},
 		{[]string{page.MarkdownPath(apidocs.ExplorerPath)}, h.docs, text.with(func(p *policy) { p.cached = byRelease }), listing{}},
 		{[]string{apidocs.LLMsPath, apidocs.LLMsFullPath, apidocs.MarkdownPath}, h.docs, static.with(func(p *policy) { p.cached = byRelease }), listing{suggested: []string{apidocs.LLMsPath}}},
 		{[]string{apidocs.SchemaPath}, h.docs, static, listing{}},
 		{[]string{apidocs.CostPath}, h.docs, policy{callers: anyone, pays: rate, deadline: likePages, body: noBody, methods: "POST", cached: notCached}, listing{}},
-		{informationPaths(), h.info, text, listing{suggested: info.Paths(), sitemap: info.Paths()}},
-		{[]string{info.SecurityPath}, h.security, static, listing{}},
-		{withMarkdown(status.Path), h.status, renderedPage, listing{suggested: []string{status.Path}, sitemap: []string{status.Path}}},
+		{informationPaths(), h.prose, text, listing{}},
+		{[]string{prose.SecurityPath}, h.security, static, listing{}},
+		{withMarkdown(status.Path), h.status, renderedPage, listing{}},
 		{[]string{page.AssetsPath}, h.docs, policy{callers: anyone, pays: nobody, body: noBody, methods: "GET, HEAD", cached: atStart}, listing{}},
-		{icon.Paths, h.icons, static, listing{}},
+		{page.IconPaths, h.icons, static, listing{}},
 
 		// Releases as files.
 		{[]string{files.Path}, h.files, policy{callers: anyone, pays: nobody, cors: true, deadline: likePages, body: noBody, cached: notCached, asSent: true}, listing{banner: "Parquet and SQLite files"}},
 		{[]string{files.LatestPath + "{name}", files.LatestPath}, h.files, policy{callers: key, basic: true, pays: nobody, cors: true, body: noBody, cached: notCached, asSent: true}, listing{}},
 		{[]string{files.ReleasesPath + "{number}/{name}", files.ReleasesPath}, h.files, policy{callers: key, basic: true, pays: onceADay, cors: true, body: noBody, cached: notCached, asSent: true}, listing{}},
-		{withMarkdown(files.PagePath), h.fileList, renderedPage, listing{sitemap: []string{files.PagePath}}},
+		{withMarkdown(files.PagePath), h.fileList, renderedPage, listing{}},
 
 		// Accounts.
-		{[]string{"/account", "/account/"}, h.account, accountPage, listing{banner: "sign in and create API keys", suggested: []string{"/account"}}},
-		{[]string{"/login", "/login/", "/logout"}, h.account, accountPage, listing{suggested: []string{"/login"}}},
+		{[]string{"/account", "/account/"}, h.account, accountPage, listing{banner: "sign in and create API keys"}},
+		{[]string{"/login", "/login/", "/logout"}, h.account, accountPage, listing{}},
 		{[]string{oauth.AuthorizePath}, h.account, accountPage.with(func(p *policy) { p.localized = false }), listing{}},
 		{append(oauth.Paths, oauth.ResourcePath+mcp.Path), connect, policy{callers: anyone, pays: rate, cors: true, deadline: likePages, body: noBody, cached: notCached}, listing{}},
 		{[]string{billing.EventsPath}, h.billing, policy{callers: signature, pays: nobody, deadline: likePages, body: eventBody, methods: "POST", cached: notCached}, listing{}},
@@ -235,15 +233,14 @@ func (p policy) with(change func(*policy)) policy {
 func withMarkdown(path string) []string { return []string{path, page.MarkdownPath(path)} }
 
 func informationPaths() (patterns []string) {
-	for _, path := range info.Paths() {
+	for _, path := range prose.TextPaths() {
 		patterns = append(patterns, withMarkdown(path)...)
 	}
 	return patterns
 }
 
-func guidePaths() []string {
-	paths := []string{"/guides", "/changelog"}
-	for _, name := range guide.Names() {
+func guidePaths() (paths []string) {
+	for _, name := range prose.GuideNames() {
 		paths = append(paths, "/guides/"+name)
 	}
 	return paths

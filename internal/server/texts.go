@@ -19,8 +19,8 @@ import (
 	"palmares/internal/transport/feeds"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
-	"palmares/internal/web/guide"
 	"palmares/internal/web/page"
+	"palmares/internal/web/prose"
 	"palmares/internal/web/site"
 	"palmares/internal/web/status"
 	"palmares/rest"
@@ -139,8 +139,8 @@ func textSections(api *rest.Handler) []apidocs.Section {
 }
 
 // guideTexts returns the guides for llms-full.txt.
-func guideTexts(guides *guide.Guides) (texts []apidocs.Guide) {
-	for _, g := range guides.All() {
+func guideTexts(pages *prose.Pages) (texts []apidocs.Guide) {
+	for _, g := range pages.Guides() {
 		texts = append(texts, apidocs.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
 	}
 	return texts

@@ -4,27 +4,17 @@ import "strings"
 
 // browserNames are parts of User-Agent headers and the browsers that send them.
 // Most browsers also claim to be others, so the order matters.
-var browserNames = []struct{ part, name string }{
-	{"Edg/", "Edge"}, {"EdgA/", "Edge"}, {"EdgiOS/", "Edge"},
-	{"OPR/", "Opera"}, {"OPiOS/", "Opera"}, {"OPT/", "Opera"},
-	{"SamsungBrowser/", "Samsung Internet"},
-	{"Vivaldi/", "Vivaldi"},
-	{"YaBrowser/", "Yandex Browser"},
-	{"DuckDuckGo/", "DuckDuckGo"}, {"Ddg/", "DuckDuckGo"},
-	{"FxiOS/", "Firefox"}, {"Firefox/", "Firefox"},
-	{"CriOS/", "Chrome"}, {"Chromium/", "Chromium"}, {"Chrome/", "Chrome"},
-	{"Safari/", "Safari"},
+var browserNames = [][2]string{
+	{"Edg/", "Edge"}, {"EdgA/", "Edge"}, {"EdgiOS/", "Edge"}, {"OPR/", "Opera"}, {"OPiOS/", "Opera"}, {"OPT/", "Opera"},
+	{"SamsungBrowser/", "Samsung Internet"}, {"Vivaldi/", "Vivaldi"}, {"YaBrowser/", "Yandex Browser"}, {"DuckDuckGo/", "DuckDuckGo"}, {"Ddg/", "DuckDuckGo"},
+	{"FxiOS/", "Firefox"}, {"Firefox/", "Firefox"}, {"CriOS/", "Chrome"}, {"Chromium/", "Chromium"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"},
 }
 
-// systemNames are parts of User-Agent headers and the systems that they stand for.
-var systemNames = []struct{ part, name string }{
-	{"iPhone", "iPhone"}, {"iPad", "iPad"}, // both claim to be like macOS
-	{"Android", "Android"}, // before Linux, which it claims too
-	{"CrOS", "ChromeOS"},
-	{"Windows", "Windows"},
-	{"Macintosh", "macOS"},
-	{"FreeBSD", "FreeBSD"}, {"OpenBSD", "OpenBSD"},
-	{"Linux", "Linux"},
+// systemNames are parts of User-Agent headers and the systems that they stand for. iPhones
+// and iPads claim to be like macOS, and Android to be Linux.
+var systemNames = [][2]string{
+	{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"CrOS", "ChromeOS"}, {"Windows", "Windows"}, {"Macintosh", "macOS"},
+	{"FreeBSD", "FreeBSD"}, {"OpenBSD", "OpenBSD"}, {"Linux", "Linux"},
 }
 
 // device is what a User-Agent header names. Either is empty if it is unknown.
@@ -37,10 +27,10 @@ func deviceOf(userAgent string) device {
 	return device{firstName(browserNames, userAgent), firstName(systemNames, userAgent)}
 }
 
-func firstName(names []struct{ part, name string }, userAgent string) string {
+func firstName(names [][2]string, userAgent string) string {
 	for _, known := range names {
-		if strings.Contains(userAgent, known.part) {
-			return known.name
+		if strings.Contains(userAgent, known[0]) {
+			return known[1]
 		}
 	}
 	return ""

@@ -1,13 +1,14 @@
 package portal
 
 import (
-	"math"
 	"slices"
 	"time"
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/quota"
+	"palmares/internal/web/chart"
 )
 
 const shownDays = 30
@@ -37,7 +38,7 @@ type usagePage struct {
 	Today allowance
 	Days  []dayUsage // newest first
 	Total int
-	Chart chart
+	Chart *chart.Chart
 }
 
 func (p *Portal) showUsage(v *visit) error {
@@ -46,7 +47,7 @@ func (p *Portal) showUsage(v *visit) error {
 		return err
 	}
 	data := usagePage{Today: allowanceOn(days[len(days)-1], v.account), Days: days}
-	data.Chart = newChart(days, data.Today.Quota)
+	data.Chart = newChart(lang.Of(v.Context()), days, data.Today.Quota)
 	for _, day := range days {
 		data.Total += day.Requests
 	}
@@ -73,52 +74,21 @@ func (p *Portal) lastDays(v *visit) ([]dayUsage, error) {
 	return days, nil
 }
 
-// chart is a bar chart in the units of the template, which the browser scales.
-type chart struct {
-	Width, Max int // Max is the value at the upper edge
-	Bars       []bar
-	Quota      int // requests per day; 0 without a quota
-	QuotaY     float64
-}
-
-type bar struct {
-	X, Y, Height float64
-	Day          dayUsage
-}
-
-const (
-	barDistance = 21
-	chartTop    = 12
-	chartHeight = 160
-)
-
-// newChart draws a bar for each day and a line for the quota, if there is one. A
-// single request is visible beside thousands.
-func newChart(days []dayUsage, quota int) chart {
-	highest := max(1, quota)
+// newChart shows the requests of each day, and the quota, if there is one.
+func newChart(l lang.Language, days []dayUsage, quota int) *chart.Chart {
+	shown := &chart.Chart{Title: l.Text("Requests per day in the last 30 days; the table has the same data"), Half: true}
+	t, values := chart.Table{Kind: chart.Columns, Unit: chart.Count}, []float64{float64(quota)}
 	for _, day := range days {
-		highest = max(highest, day.Requests)
+		requests := float64(day.Requests)
+		t.Add(chart.Slot{From: chart.Time(day.Day), To: chart.Time(day.Day.AddDate(0, 0, 1)), Text: l.Day(day.Day)}, "", &requests)
+		values = append(values, requests)
 	}
-	c := chart{Width: len(days) * barDistance, Max: roundUp(highest), Quota: quota}
-	c.QuotaY = math.Round((chartTop+chartHeight-float64(quota)/float64(c.Max)*chartHeight)*10) / 10
-	for i, day := range days {
-		height := float64(day.Requests) / float64(c.Max) * chartHeight
-		if day.Requests > 0 {
-			height = max(height, 2)
-		}
-		height = math.Round(height*10) / 10
-		c.Bars = append(c.Bars, bar{X: float64(i * barDistance), Y: chartTop + chartHeight - height, Height: height, Day: day})
+	t.SetTimes(l, days[len(days)-1].Day)
+	plots, _ := t.Plots(l)
+	if plots[0].Y = chart.Numbers(l, chart.Count, values, true, 4); quota > 0 {
+		plots[0].Level = chart.Remark{X: float64(quota), Text: l.Text("quota: %d", quota)}
+		shown.Title = l.Text("Requests per day in the last 30 days, with a line at the quota of %d; the table has the same data", quota)
 	}
-	return c
-}
-
-// roundUp returns the next of 1, 2, 5, 10, 20, 50 and so on.
-func roundUp(n int) int {
-	for step := 1; ; step *= 10 {
-		for _, round := range []int{step, 2 * step, 5 * step} {
-			if n <= round {
-				return round
-			}
-		}
-	}
+	shown.Content = plots
+	return shown
 }

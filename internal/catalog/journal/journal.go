@@ -61,7 +61,7 @@ var Events = []string{
 
 // Titles are the names of the types of events for people, for several events.
 var Titles = map[string]lang.Message{
-	EventCatalogPublished: "Releases", EventCategoryCreated: "New categories", EventCategoryUpdated: "Updated categories", EventCategoryRemoved: "Removed categories",
+	EventCatalogPublished: "Editions", EventCategoryCreated: "New categories", EventCategoryUpdated: "Updated categories", EventCategoryRemoved: "Removed categories",
 	EventToolCreated: "New tools", EventToolUpdated: "Updated tools", EventToolRetired: "Retired tools", EventToolRemoved: "Removed tools", EventRetiredUpdated: "Updates to retired tools",
 	EventPriceChanged: "Price changes", EventPriceBackfilled: "Earlier prices", EventComparisonPublished: "New comparisons", EventComparisonUpdated: "Updated comparisons",
 	EventComparisonRemoved: "Removed comparisons", EventEmbeddingsChanged: "Review texts",

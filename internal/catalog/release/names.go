@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -77,16 +78,11 @@ func (r *Release) UnknownDomains(domains []string) []string {
 // comparisonNames finds comparisons by slugs that are spelled in a similar way.
 type comparisonNames struct{ slugs *text.Index }
 
-// NearestComparison returns the slug of the comparison of the same tools in the other
-// order, or else the one that is most similar to another slug, or "".
-func (r *Release) NearestComparison(slug string) string {
+// SimilarComparisons returns comparisons whose slugs are similar to a text, the most similar
+// first. In large catalogs, there are none.
+func (r *Release) SimilarComparisons(wanted string, limit int) (similar []*Comparison) {
 	if len(r.Comparisons) > maxCompared {
-		return ""
-	}
-	if a, b, ok := strings.Cut(slug, "-vs-"); ok {
-		if found := r.FindComparisons(b + "-vs-" + a); found != nil {
-			return found[0].Slug
-		}
+		return nil
 	}
 	names := Derived(r, func(r *Release) comparisonNames {
 		slugs := make([]string, len(r.Comparisons))
@@ -95,10 +91,122 @@ func (r *Release) NearestComparison(slug string) string {
 		}
 		return comparisonNames{text.NewIndex(slugs)}
 	})
-	if similar := names.slugs.Similar(slug, 1); similar != nil {
-		return r.Comparisons[similar[0]].Slug
+	for _, i := range names.slugs.Similar(wanted, limit) {
+		similar = append(similar, r.Comparisons[i])
 	}
-	return ""
+	return similar
+}
+
+// NearestComparison returns the slug of the comparison of the same tools in the other
+// order, or else the one that is most similar to another slug, or "".
+func (r *Release) NearestComparison(slug string) string {
+	found := r.SimilarComparisons(slug, 1)
+	if a, b, ok := strings.Cut(slug, "-vs-"); ok && len(r.Comparisons) <= maxCompared {
+		found = slices.Concat(r.FindComparisons(b+"-vs-"+a), found)
+	}
+	if found == nil {
+		return ""
+	}
+	return found[0].Slug
+}
+
+// Named is an item of the catalog with a name. One of its fields is set.
+type Named struct {
+	Tool       *Tool
+	Category   *Category
+	Comparison *Comparison
+}
+
+// Names returns the name of an item in both languages. English is "" without a translation.
+func (n Named) Names() (french, english string) {
+	switch {
+	case n.Tool != nil:
+		return n.Tool.Name, ""
+	case n.Category != nil:
+		return n.Category.Label, n.Category.Translations.En.Label
+	}
+	return n.Comparison.Title, n.Comparison.Translations.En.Title
+}
+
+// completions finds items by the start of any word of their names. Entries are sorted by
+// their key: the rest of a name from a word on.
+type completions struct {
+	items   []Named
+	entries []completion
+}
+
+type completion struct {
+	key   string
+	item  int32 // position
+	start bool  // the key is the whole name
+}
+
+// maxCompletionScan is how many entries with the same start are looked at.
+const maxCompletionScan = 1_000
+
+// newCompletions indexes items, the most important ones first.
+func newCompletions(items []Named) (c completions) {
+	c.items = items
+	for i, item := range items {
+		french, english := item.Names()
+		for _, name := range slices.Compact([]string{french, english}) {
+			rest := strings.Join(text.Words(name), " ")
+			for start := true; rest != ""; start = false {
+				c.entries = append(c.entries, completion{rest, int32(i), start}) //nolint:gosec // the catalog fits into memory
+				_, rest, _ = strings.Cut(rest, " ")
+			}
+		}
+	}
+	slices.SortFunc(c.entries, func(a, b completion) int { return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.item, b.item)) })
+	return c
+}
+
+func (c completions) find(typed string, limit int) (found []Named) {
+	prefix := strings.Join(text.Words(typed), " ")
+	if prefix == "" {
+		return nil
+	}
+	first, _ := slices.BinarySearchFunc(c.entries, prefix, func(e completion, prefix string) int { return strings.Compare(e.key, prefix) })
+	matches := slices.Clone(c.entries[first:min(len(c.entries), first+maxCompletionScan)])
+	if end := slices.IndexFunc(matches, func(e completion) bool { return !strings.HasPrefix(e.key, prefix) }); end >= 0 {
+		matches = matches[:end]
+	}
+	slices.SortStableFunc(matches, func(a, b completion) int {
+		switch {
+		case a.start == b.start:
+			return cmp.Compare(a.item, b.item)
+		case a.start:
+			return -1
+		}
+		return 1
+	})
+	for _, m := range matches {
+		if item := c.items[m.item]; len(found) < limit && !slices.Contains(found, item) {
+			found = append(found, item)
+		}
+	}
+	return found
+}
+
+// Complete returns items whose names have a word that starts with a text: those whose names
+// start with it first, then active tools by score, categories, retired tools and comparisons.
+func (r *Release) Complete(typed string, limit int) []Named {
+	return Derived(r, func(r *Release) completions {
+		var items []Named
+		for _, t := range r.Sorted(ByScore) {
+			items = append(items, Named{Tool: t})
+		}
+		for _, c := range r.Categories {
+			items = append(items, Named{Category: c})
+		}
+		for _, t := range r.Sorted(ByRetirement) {
+			items = append(items, Named{Tool: t})
+		}
+		for _, c := range r.Comparisons {
+			items = append(items, Named{Comparison: c})
+		}
+		return newCompletions(items)
+	}).find(typed, limit)
 }
 
 // Derived returns a value that is derived from a release on first use, and lives as

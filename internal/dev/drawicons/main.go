@@ -1,6 +1,6 @@
 // Drawicons draws the service's mark as icons, and the image that other sites show
 // with a link to it (Open Graph), into the current folder. "go generate
-// ./internal/web/icon" runs it.
+// ./internal/web/page" runs it.
 package main
 
 import (

@@ -66,11 +66,25 @@ func TestPagesWithoutAssetsWithChromium(t *testing.T) {
 	for _, look := range everyLook {
 		p := chrome.Open(t, look, address+ReferencePath)
 		checkPage(t, p, "docs-without-assets", look)
+		checkFolds(t, p)
 		p.Go(address + ExplorerPath)
 		checkPage(t, p, "explorer-without-assets", look)
 		var padding string
 		if p.Eval("getComputedStyle(document.querySelector('pre')).paddingLeft", &padding); padding == "0px" {
 			t.Error("got no padding around the schema, want some")
+		}
+	}
+}
+
+// checkFolds checks that parameters and fields are folded on phones only.
+func checkFolds(t *testing.T, p *browser.Page) {
+	t.Helper()
+	for _, width := range []int{390, 1_280} {
+		p.Change(browser.Look{Width: width})
+		var has struct{ Folds, Visible int }
+		p.Eval(`(all => ({folds: all.length, visible: all.filter(list => list.checkVisibility({contentVisibilityAuto: true})).length}))([...document.querySelectorAll(".phone-fold dl")])`, &has)
+		if want := map[int]int{1_280: has.Folds}[width]; has.Folds == 0 || has.Visible != want {
+			t.Errorf("at %d: got %+v, want %d visible", width, has, want)
 		}
 	}
 }

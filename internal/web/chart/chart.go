@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 )
 
@@ -29,7 +30,33 @@ type Content interface {
 }
 
 // The widths of drawings, at which texts have their size in pixels.
-const full, wide, narrow = 960.0, 720.0, 360.0
+const full, wide, medium, narrow = 960.0, 720.0, 540.0, 360.0
+
+// version is a drawing for windows that have at least a width, and how wide it is at most on a
+// page, as the style sheet says.
+type version struct {
+	class               string
+	width, window, most float64
+}
+
+// versions returns the drawings for a page. Their texts would be too large or too small on
+// other screens, and those with room show more of small multiples in a row; the style sheet
+// shows one of them.
+func (c *Chart) versions() []version {
+	plots, isPlots := c.Content.(Plots)
+	all := []version{{"chart wide-only", wide, 736, 832}, {"chart narrow-only", narrow, 320, 704}}
+	switch {
+	case c.Half:
+		return []version{{"chart", narrow, 320, 400}}
+	case !isPlots || plots.Points() <= maxDots*len(plots): // others would make pages too large
+		all[1].most = 400
+		all = append(all, version{"chart medium-only", medium, 480, 648})
+	}
+	if len(plots) > 1 {
+		all = append(all, version{"chart full-only", full, 1056, 1152})
+	}
+	return all
+}
 
 // HTML draws a chart of the catalog.
 func (c *Chart) HTML() template.HTML {
@@ -37,28 +64,34 @@ func (c *Chart) HTML() template.HTML {
 	return drawn
 }
 
-// Draw draws the chart for a page. It is drawn again for screens on which its texts would
-// be too large or too small, and small multiples for those with room for more of them; the
-// style sheet shows one of the drawings.
+// Draw draws all versions of the chart.
 func (c *Chart) Draw(ctx context.Context) (all template.HTML, err error) {
-	type version struct {
-		class string
-		width float64
-	}
-	versions := []version{{"chart wide-only", wide}, {"chart narrow-only", narrow}}
-	if plots, ok := c.Content.(Plots); ok && len(plots) > 1 {
-		versions = append(versions, version{"chart full-only", full})
-	}
-	if c.Half {
-		versions = []version{{"chart", narrow}}
-	}
-	for _, v := range versions {
+	for _, v := range c.versions() {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
 		all += c.svg(v.class, v.width)
 	}
 	return all, nil
+}
+
+// FrameHeight returns how high a frame has to be, in pixels, to show the chart below a heading
+// and beside other texts in windows of any width.
+func (c *Chart) FrameHeight(heading string, texts ...string) int {
+	const padding, headingSize, headingLine, size, line, space = 50, 20.0, 24, 15.0, 25, 16 // as in the style sheet
+	highest := 0
+	for _, v := range c.versions() {
+		d := &drawing{width: v.width}
+		c.draw(d)
+		for _, room := range []float64{v.window - 32, v.most} {
+			height := padding + int(d.height*room/v.width) + headingLine*len(wrap(heading, headingSize, room))
+			for _, text := range slices.Concat(texts, c.Notes) {
+				height += space + line*len(wrap(text, size, room))
+			}
+			highest = max(highest, height)
+		}
+	}
+	return highest
 }
 
 func (c *Chart) svg(class string, width float64) template.HTML {

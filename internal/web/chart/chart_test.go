@@ -326,12 +326,16 @@ func TestSizes(t *testing.T) {
 	plain, remarked := linesOf(seriesOf("", 0, 48)), linesOf(seriesOf("", 41, 48))
 	remarked[0].Remarks = []Remark{{remarked[0].Series[0].Points[1].X, "−2"}}
 	check.Equal(t, parse(t, plain, narrow).bottom, parse(t, remarked, narrow).bottom, "heights of and")
-	for count, want := range map[int]int{1: 2, 6: 3} {
+	for count, want := range map[int]int{1: 3, 6: 4} {
 		all := make([]Series, count)
 		for i := range all {
 			all[i] = seriesOf(fmt.Sprint("Series ", i), 1, 2)
 		}
 		check.Equal(t, strings.Count(string((&Chart{Content: linesOf(all...)}).HTML()), "<svg"), want, "%d series: drawings", count)
+	}
+	bars := &Chart{Content: Bars{{Label: "a", Text: "1", Value: 1}, {Label: "b", Text: "2", Value: 2}}}
+	if low, high := bars.FrameHeight("Two"), bars.FrameHeight("Two", strings.Repeat("word ", 50)); low < 50+24+2*24 || high < low+4*25 {
+		t.Errorf("got frames of %d and %d pixels, want room for the chart and for lines of text", low, high)
 	}
 	for count, want := range map[int]int{4: 4, 5: 3, 7: 4, 9: 3, 12: 4} {
 		if got, _ := grid(wide, count); got != want {

@@ -20,6 +20,7 @@ type Plot struct {
 	X, Y    Axis
 	Series  []Series
 	Remarks []Remark
+	Level   Remark // explains a value of Y, if it has a text
 }
 
 // Kind is how a plot shows its points.
@@ -49,7 +50,7 @@ type Point struct {
 	Color string  // color of a column or dot, or "" for that of the series
 }
 
-// Remark explains what happened at a value of X.
+// Remark explains what happened at a value of X, or what one of Y is.
 type Remark struct {
 	X    float64
 	Text string
@@ -198,6 +199,10 @@ func (p *Plot) draw(d *drawing, room area) {
 	for _, t := range yTicks {
 		d.line("grid", 1, at{f.x, f.up(t.at)}, at{f.x + f.w, f.up(t.at)})
 		d.text("soft", "end", tickSize, f.x-8, f.up(t.at)+4, t.text)
+	}
+	if level := p.Level; level.Text != "" {
+		d.line("soft", 1, at{f.x, f.up(level.X)}, at{f.x + f.w, f.up(level.X)})
+		d.text("soft", "end", tickSize, f.x+f.w, f.up(level.X)-4, level.Text)
 	}
 	free := room.x
 	for _, t := range p.X.ticks(f.w) {

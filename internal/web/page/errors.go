@@ -84,6 +84,17 @@ func (s Service) Fail(w http.ResponseWriter, r *http.Request, err error, content
 		w.Header().Set("Content-Type", MarkdownType)
 		w.WriteHeader(status)
 		_, _ = fmt.Fprintf(w, "# %s\n\n%s\n", data.Title, data.Text)
+		for i, other := range append(data.Suggestions, data.More) {
+			switch {
+			case other.Path == "":
+				continue
+			case i == 0 && data.Suggestions != nil:
+				_, _ = fmt.Fprintf(w, "\n## %s\n\n", l.Text("Did you mean…?"))
+			case i == len(data.Suggestions):
+				_, _ = fmt.Fprintln(w)
+			}
+			_, _ = fmt.Fprintf(w, "- [%s](%s)\n", other.Name, s.PublicURL+LocalPath(l, other.Path))
+		}
 		return
 	}
 	content.NoIndex, content.Data = true, data

@@ -16,13 +16,6 @@ import (
 // prefix nor the English names of sections: Localize removes them from the path of a
 // request, and Render and Redirect add them to links and redirects.
 
-// sections are the first parts of the paths of all pages.
-var sections = []string{
-	"", "index", "tools", "search", "compare", "comparatifs", "comparisons", "categories", "cimetiere", "graveyard", "changes", "editions", "prices", "trends", "releases",
-	"q", "files", "guides", "changelog", "docs", "explorer", "login", "logout", "account", "status",
-	"about", "method", "pricing", "terms", "privacy", "licence", "contact",
-}
-
 // nonPages are paths within a section that are not pages.
 var nonPages = []string{"/docs.md", "/explorer/schema.graphql", "/explorer/cost", "/search/suggestions"}
 

@@ -20,6 +20,12 @@ import (
 	"palmares/internal/core/negotiate"
 )
 
+// The headers of pages that are the same for all visitors and exist as Markdown.
+const (
+	Caching = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
+	Vary    = "Accept, Accept-Encoding"
+)
+
 // MarkdownType is the Content-Type of Markdown.
 const MarkdownType = "text/markdown; charset=utf-8"
 

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 
@@ -145,23 +144,6 @@ type AsOf struct {
 	Date    string // of the release
 	Query   string // selects the release in links to other pages of the catalog
 	Current string // path of the same page in the current catalog
-}
-
-// catalogPaths are the pages in the menu that exist as of every release.
-var catalogPaths = []string{"/", "/tools", "/comparatifs", "/categories", "/cimetiere"}
-
-// CatalogPath returns the path of a page of the catalog, as of the release that
-// the page shows.
-func (c Content) CatalogPath(path string) string {
-	if c.AsOf == nil || !slices.Contains(catalogPaths, path) {
-		return path
-	}
-	return path + "?" + c.AsOf.Query
-}
-
-// Section reports whether the page is at path or below it.
-func (c Content) Section(path string) bool {
-	return c.Path == path || strings.HasPrefix(c.Path, path+"/")
 }
 
 // HTML is the Content-Type of pages.

@@ -199,6 +199,14 @@ func TestCachingOfQueryPages(t *testing.T) {
 	}
 }
 
+// Slugs are shown as names, those of retired tools, too.
+func TestNamesOfRetiredTools(t *testing.T) {
+	pages := newPages(t, saved.BuiltIn{Name: "gone", Title: "Gone", Description: "Retired tools.", Text: "{retiredTools(limit: 50){items{tool: slug}}}"})
+	got := pages.get("/q/palmares/gone", "Accept", "text/html")
+	check.Equal(t, got.Code, http.StatusOK)
+	check.Contains(t, got.Body.String(), "<td>Grenier Commun</td>")
+}
+
 // While the database fails, the gallery says so, and visitors can try again.
 func TestGalleryWhileDatabaseFails(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))

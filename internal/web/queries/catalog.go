@@ -27,70 +27,54 @@ type table struct {
 // catalog is what a page says about a result besides its values: names instead of
 // slugs, and when the catalog starts and ends.
 type catalog struct {
-	tools, categories map[string]string // names by slug
-	metric            string            // the only one of a series, or ""
-	from, until       time.Time         // the first release, and the one that was read
+	find        func(slug string) (name, kind string) // of a tool or category in the release; nil if it cannot be read
+	metric      string                                // the only one of a series, or ""
+	from, until time.Time                             // the first release, and the one that was read
 }
-
-// catalogQuery reads the names of tools and categories.
-const catalogQuery = `query($slugs: [String!], $language: Language!) {
-  categories { slug label(language: $language) }
-  tools(limit: 200, filter: {slugs: $slugs}) { items { slug name } }
-  oldest: releases(last: 1) { nodes { date } }
-}`
 
 var (
 	slug       = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	onlyMetric = regexp.MustCompile(`metrics:\s*\[?\s*(\w+)\s*\]?\s*[,)\s]`)
 )
 
-const maxSlugs = 200
-
-// readCatalog looks up what a table may refer to. A name that cannot be read is shown
-// as the slug.
-func (p *Pages) readCatalog(ctx context.Context, l lang.Language, view *saved.View, t *table) (c catalog) {
+// readCatalog looks up what a table may refer to, in the release that it shows. A name that
+// cannot be read is shown as the slug.
+func (p *Pages) readCatalog(ctx context.Context, l lang.Language, view *saved.View) (c catalog) {
 	c.until, _ = time.Parse(time.DateOnly, view.Result.UpdatedAt)
 	if found := onlyMetric.FindAllStringSubmatch(view.Text, -1); len(found) == 1 {
 		c.metric = found[0][1]
 	}
-	seen := map[string]bool{}
-	slugs := []any{"-"} // no tool; an empty list is not allowed
-	for _, r := range t.Rows {
-		for _, value := range r {
-			if len(slugs) < maxSlugs && !value.IsNumber && len(value.Text) <= params.MaxText && !seen[value.Text] && slug.MatchString(value.Text) {
-				seen[value.Text], slugs = true, append(slugs, value.Text)
-			}
-		}
-	}
-	var found struct {
-		Categories []struct{ Slug, Label string }
-		Tools      struct {
-			Items []struct{ Slug, Name string }
-		}
-		Oldest struct{ Nodes []struct{ Date string } }
-	}
-	if p.Queries.Executor.Execute(ctx, graph.Request{Query: catalogQuery, Variables: map[string]any{"slugs": slugs, "language": string(l)}}).Decode(&found) != nil {
+	shown, err := p.Queries.Executor.Release(ctx, graph.AsOf{Release: view.Result.Release})
+	if err != nil || len(shown.All) == 0 {
 		return c
 	}
-	c.tools, c.categories = map[string]string{}, map[string]string{}
-	for _, t := range found.Tools.Items {
-		c.tools[t.Slug] = t.Name
-	}
-	for _, category := range found.Categories {
-		c.categories[category.Slug] = category.Label
-	}
-	for _, release := range found.Oldest.Nodes {
-		c.from, _ = time.Parse(time.DateOnly, release.Date)
+	c.from, _ = time.Parse(time.DateOnly, shown.All[len(shown.All)-1].FeedDate)
+	c.find = func(slug string) (name, kind string) {
+		if found := shown.Category(slug); found != nil {
+			if english := found.Translations.En.Label; l == lang.English && english != "" {
+				return english, "category"
+			}
+			return found.Label, "category"
+		}
+		if found := shown.Tool(slug); found != nil {
+			return found.Name, "tool"
+		}
+		return "", ""
 	}
 	return c
 }
 
+// named returns the name and the kind of a tool or category, or "".
+func (c *catalog) named(slug string) (name, kind string) {
+	if c.find == nil {
+		return "", ""
+	}
+	return c.find(slug)
+}
+
 // name returns the words for a value of a column.
 func (c *catalog) name(l lang.Language, column, value string) string {
-	if name, ok := c.categories[value]; ok {
-		return name
-	}
-	if name, ok := c.tools[value]; ok {
+	if name, _ := c.named(value); name != "" {
 		return name
 	}
 	if name, ok := words.Code(l, value); ok {
@@ -122,13 +106,9 @@ func (t *table) words(l lang.Language, column int, c catalog) (string, chart.Uni
 	case "key", "thenKey":
 		known := map[string]int{}
 		for _, r := range t.Rows {
-			_, isCode := words.Code(l, r[column].Text)
-			switch value := r[column].Text; {
-			case c.categories[value] != "":
-				known["category"]++
-			case c.tools[value] != "":
-				known["tool"]++
-			case isCode:
+			if _, kind := c.named(r[column].Text); kind != "" {
+				known[kind]++
+			} else if _, isCode := words.Code(l, r[column].Text); isCode {
 				known["pricing"]++
 			}
 		}

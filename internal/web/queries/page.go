@@ -74,36 +74,39 @@ type field struct {
 
 type link struct{ Name, Address string }
 
+const tableHeight = 480 // of a frame with a table, which scrolls
+
 // ServeHTTP serves the page of a saved query to browsers, its data to others, and the
 // gallery.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
+	serve, reads := p.serveQuery, r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch {
 	case r.URL.Path == GalleryPath || r.URL.Path == page.MarkdownPath(GalleryPath):
-		p.serveGallery(w, r)
+		serve = p.serveGallery
 	case reads && strings.HasSuffix(r.URL.Path, "."+saved.Metadata):
 		if err := p.serveMetadata(w, r); err != nil {
 			problem.Write(w, err)
 		}
-	case reads && saved.IsPage(r) && !saved.IsDocument(r.URL.Path):
-		p.serveQuery(w, r)
-	default:
+		return
+	case !reads || !saved.IsPage(r) || saved.IsDocument(r.URL.Path):
 		p.Queries.ServeHTTP(w, r)
+		return
+	}
+	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
+	if err := serve(w, r); err != nil {
+		p.fail(w, r, err)
 	}
 }
 
 // serveQuery serves the page at the URL of a saved query, or its form for other sites.
-func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) {
-	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
+func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) error {
 	if target := withoutEmpty(r.URL); target != "" {
 		w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(w, r, localPath(r, target), http.StatusSeeOther)
-		return
+		return nil
 	}
 	if extension := strings.TrimPrefix(path.Ext(r.URL.Path), "."); chart.ContentTypes[extension] != "" {
-		if err := p.serveImage(w, r, extension); err != nil {
-			p.fail(w, r, err)
-		}
-		return
+		return p.serveImage(w, r, extension)
 	}
 	name := "query"
 	if address, found := saved.CutEmbed(r.URL.Path); found {
@@ -113,11 +116,10 @@ func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) {
 		r.URL.Path = address
 	}
 	send, err := p.render(w.Header(), r, name)
-	if err != nil {
-		p.fail(w, r, err)
-		return
+	if err == nil {
+		send(w)
 	}
-	send(w)
+	return err
 }
 
 // render executes the query of a request and renders its page, both on the visitor's
@@ -201,29 +203,33 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	}
 	if view.Public {
 		data.Share = p.PublicURL + localPath(r, page.WithQuery(view.Address, withoutToken(r.URL)))
-		embed := p.PublicURL + localPath(r, page.WithQuery(view.Address+"/embed", withoutToken(r.URL)))
-		data.Snippet = fmt.Sprintf(`<iframe src="%s" title="%s" width="100%%" height="480" loading="lazy" style="border:0"></iframe>`, html.EscapeString(embed), html.EscapeString(data.Title))
 	}
 	if view.Err != nil {
 		return data, nil
 	}
+	data.Release, data.UpdatedAt = view.Result.Release, view.Result.UpdatedAt
 	grid, err := view.Grid(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	data.Table = &table{Grid: grid}
-	names := p.readCatalog(r.Context(), l, view, data.Table)
+	names := p.readCatalog(r.Context(), l, view)
+	height := tableHeight
 	if data.Chart = newChart(l, data.Table, view.Chart, names); data.Chart != nil {
 		if data.Drawing, err = data.Chart.Draw(r.Context()); err != nil {
 			return nil, err
 		}
+		height = data.Chart.FrameHeight(data.Title, data.Chart.Title+", "+l.Text("Edition %d", data.Release)+" "+l.DayOf(data.UpdatedAt), p.Credit)
+	}
+	if view.Public {
+		embed := p.PublicURL + localPath(r, page.WithQuery(view.Address+"/embed", withoutToken(r.URL)))
+		data.Snippet = fmt.Sprintf(`<iframe src="%s" title="%s" width="100%%" height="%d" loading="lazy" style="border:0"></iframe>`, html.EscapeString(embed), html.EscapeString(data.Title), height)
 	}
 	data.Table.addWords(l, names) // after the chart, which reads codes
 	for extension := range chart.ContentTypes {
 		data.Images = append(data.Images, link{strings.ToUpper(extension), page.LocalPath(l, page.WithQuery(view.Address+"."+extension, r.URL.RawQuery))})
 	}
 	slices.SortFunc(data.Images, func(a, b link) int { return strings.Compare(b.Name, a.Name) })
-	data.Release, data.UpdatedAt = view.Result.Release, view.Result.UpdatedAt
 	return data, nil
 }
 
@@ -329,34 +335,37 @@ type galleryPage struct {
 	Next     string
 }
 
-type galleryItem struct{ Address, Title, Owner, Description string }
+type galleryItem struct {
+	Address, Title, Owner, Description string
+	Image                              string // path of the chart, or ""
+}
 
-const galleryLength = 50
+const (
+	galleryLength = 50
+	// galleryImages is how many charts a page shows: a visitor may request no more at once.
+	galleryImages = 15
+)
 
 // serveGallery lists public queries.
-func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) {
-	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
+func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) error {
 	if err := page.CheckMethod(w, r); err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	query, err := params.ReadForm(r.URL.RawQuery, []params.Param{
 		{Name: "search", Kind: "String", Max: 100}, {Name: "page", Kind: "Int", Min: 1, Max: 1_000},
 	})
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	number := 1
 	if given, ok := query["page"].(int64); ok {
 		number = int(given)
 	}
 	send, err := p.renderGallery(w.Header(), r, query, number)
-	if err != nil {
-		p.fail(w, r, err)
-		return
+	if err == nil {
+		send(w)
 	}
-	send(w)
+	return err
 }
 
 // renderGallery renders a page of the gallery on the visitor's budget.
@@ -371,7 +380,7 @@ func (p *Pages) renderGallery(header http.Header, r *http.Request, query map[str
 	data.Search = strings.TrimSpace(data.Search)
 	if number == 1 {
 		for _, b := range p.Queries.BuiltIn {
-			item := galleryItem{saved.Path + saved.Handle + "/" + b.Name, l.Text(lang.Message(b.Title)), saved.Handle, l.Text(lang.Message(b.Description))}
+			item := galleryItem{saved.Path + saved.Handle + "/" + b.Name, l.Text(lang.Message(b.Title)), saved.Handle, l.Text(lang.Message(b.Description)), ""}
 			if text := strings.Join([]string{b.Name, item.Title, item.Description, item.Owner}, " "); strings.Contains(strings.ToLower(text), strings.ToLower(data.Search)) {
 				data.Queries = append(data.Queries, item)
 			}
@@ -384,7 +393,10 @@ func (p *Pages) renderGallery(header http.Header, r *http.Request, query map[str
 	for _, q := range found {
 		address := strings.TrimPrefix(q.Named, p.PublicURL)
 		owner, _, _ := strings.Cut(strings.TrimPrefix(address, saved.Path), "/")
-		data.Queries = append(data.Queries, galleryItem{address, q.Title, owner, q.Description})
+		data.Queries = append(data.Queries, galleryItem{address, q.Title, owner, q.Description, ""})
+	}
+	for i := range data.Queries[:min(len(data.Queries), galleryImages)] {
+		data.Queries[i].Image = page.LocalPath(l, data.Queries[i].Address+".svg")
 	}
 	if more {
 		data.Next = galleryURL(data.Search, number+1)

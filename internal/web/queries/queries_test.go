@@ -147,7 +147,10 @@ func described(c *chart.Chart) string {
 
 // november is a catalog from March to November.
 var november = catalog{
-	tools: map[string]string{"plume": "Plume", "relire-svp": "Relire, s’il vous plaît"}, categories: map[string]string{"redaction": "Rédaction", "chat": "Chat"},
+	find: func(slug string) (name, kind string) {
+		found := map[string][2]string{"plume": {"Plume", "tool"}, "relire-svp": {"Relire, s’il vous plaît", "tool"}, "redaction": {"Rédaction", "category"}, "chat": {"Chat", "category"}}[slug]
+		return found[0], found[1]
+	},
 	from: time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC), until: time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC),
 }
 

@@ -37,13 +37,13 @@ var (
 
 const (
 	noIndex     = `<meta name="robots" content="noindex">`
-	asOfRelease = `You are viewing the catalog as of release 5, <time datetime="2026-07-07">7 July 2026</time>.`
+	asOfRelease = `You are viewing the catalog as of edition 5, <time datetime="2026-07-07">7 July 2026</time>.`
 )
 
 // Pages do not search earlier releases, and do not offer it.
 func TestPagesDoNotSearchAsOf(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		get(t, handler, "/tools?as_of=1&q=plume", 400, "Earlier releases cannot be searched here.")
+		get(t, handler, "/tools?as_of=1&q=plume", 400, "Earlier editions cannot be searched here.")
 		get(t, handler, "/search?as_of=1&q=plume", 200, `href="/tools/plume"`)
 		if body := get(t, handler, "/tools?as_of=1", 200); strings.Contains(body, `<input id="q"`) {
 			t.Error("got a search field, want none")
@@ -93,8 +93,8 @@ func TestAsOfValues(t *testing.T) {
 	handler := newSite(t, s)
 	get(t, handler, "/tools?as_of=2026-07-07", 200, asOfRelease, "1–43 of 43", `<input type="hidden" name="as_of" value="2026-07-07">`)
 	get(t, handler, "/tools?as_of=2026-09-07", 200, asOfRelease)
-	get(t, handler, "/tools?as_of=2030-01-01", 200, "as of release 8", "1–48 of 48")
-	get(t, handler, "/tools?as_of=8", 200, "as of release 8")
+	get(t, handler, "/tools?as_of=2030-01-01", 200, "as of edition 8", "1–48 of 48")
+	get(t, handler, "/tools?as_of=8", 200, "as of edition 8")
 	if body := get(t, handler, "/tools?as_of=", 200); strings.Contains(body, "You are viewing") {
 		t.Error("empty as_of: got an earlier release, want the current catalog")
 	}
@@ -108,10 +108,10 @@ func TestAsOfValues(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"9", "2026-03-02"} {
-		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "Available releases: 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026).", `<a class="button" href="/changes">View all editions</a>`)
+		get(t, handler, "/tools/plume?as_of="+value, 404, "Edition not found", "Available releases: 1 (3\u00a0March\u00a02026) to 8 (10\u00a0November\u00a02026).", `<a class="button" href="/changes">View all editions</a>`)
 	}
-	get(t, handler, "/tools/plmue?as_of=5", 404, "There was no tool “plmue” in this release.")
-	get(t, handler, "/tools/plmue?as_of=2026-08-01", 404, "There was no tool “plmue” in this release.")
+	get(t, handler, "/tools/plmue?as_of=5", 404, "There was no tool “plmue” in this edition.")
+	get(t, handler, "/tools/plmue?as_of=2026-08-01", 404, "There was no tool “plmue” in this edition.")
 	check.Equal(t, visit(handler, http.MethodGet, "/tools/?as_of=5").Header().Get("Location"), "/tools?as_of=5", "trailing slash: redirect to")
 
 	empty := newSite(t, testkit.Open(t, testkit.SQLite(t)))
@@ -141,7 +141,7 @@ func TestFormerToolsAsOf(t *testing.T) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("one"), feedtest.Tool("new"),
 			&record.Retired{Slug: "two", Name: "Outil two", Category: "code", Reason: "mort", RetiredAt: "2026-11-02", Note: "Fini."}))
 		handler := newSite(t, s)
-		get(t, handler, "/tools/two?as_of=1", 200, "<h1>Outil two</h1>", "as of release 1")
+		get(t, handler, "/tools/two?as_of=1", 200, "<h1>Outil two</h1>", "as of edition 1")
 		get(t, handler, "/cimetiere/two?as_of=2", 200, "Fini.")
 		for from, to := range map[string]string{
 			"/tools/two?as_of=2": "/cimetiere/two?as_of=2", "/tools/two": "/cimetiere/two",
@@ -153,9 +153,9 @@ func TestFormerToolsAsOf(t *testing.T) {
 		}
 		get(t, handler, "/tools/removed?as_of=2", 200, "<h1>Outil removed</h1>")
 		for _, target := range []string{"/tools/removed", "/cimetiere/removed", "/tools/removed?as_of=3"} {
-			get(t, handler, target, 404, "It has been removed from the catalog.", `<a class="button" href="/tools/removed?as_of=2">View it as of release 2</a>`)
+			get(t, handler, target, 404, "It has been removed from the catalog.", `<a class="button" href="/tools/removed?as_of=2">View it as of edition 2</a>`)
 		}
-		if body := get(t, handler, "/tools/new?as_of=1", 404, "There was no tool “new” in this release.", `<a href="/tools/new"`); strings.Contains(body, "removed") {
+		if body := get(t, handler, "/tools/new?as_of=1", 404, "There was no tool “new” in this edition.", `<a href="/tools/new"`); strings.Contains(body, "removed") {
 			t.Error("tool added later: got it shown as removed, want it only suggested")
 		}
 	})
@@ -313,7 +313,7 @@ func TestReleases(t *testing.T) {
 		if strings.Contains(body, "as_of=8") || strings.Contains(body, "not retained") {
 			t.Error("got a link to release 8 or a pruned release, want links to seven earlier releases")
 		}
-		get(t, newSite(t, s), "/", 200, `<a href="/editions/8">edition 8</a>`, `<li><a href="/changes">Editions</a></li>`)
+		get(t, newSite(t, s), "/", 200, `<a href="/editions/8">edition 8</a>`, `<li><a href="/changes">Changes</a></li>`)
 
 		if _, err := publish.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)
@@ -323,7 +323,7 @@ func TestReleases(t *testing.T) {
 		if strings.Contains(body, "as_of=3") {
 			t.Error("got a link to a pruned release, want none")
 		}
-		get(t, handler, "/en/tools?as_of=3", 404, "Release not found", "Available releases: 4 (9\u00a0June\u00a02026) to 8 (10\u00a0November\u00a02026).")
+		get(t, handler, "/en/tools?as_of=3", 404, "Edition not found", "Available releases: 4 (9\u00a0June\u00a02026) to 8 (10\u00a0November\u00a02026).")
 		get(t, handler, "/fr/tools?as_of=3", 404, "L’édition 3 n’est pas disponible. Éditions disponibles\u00a0: 4 (9\u00a0juin\u00a02026) à 8 (10\u00a0novembre\u00a02026).")
 		get(t, handler, "/fr/tools?as_of=2020-01-01", 404, "Aucune édition du 1er\u00a0janvier\u00a02020 ou antérieure n’est disponible")
 		// Versions from pruned releases are still listed, without a link.

@@ -28,7 +28,7 @@ type categoryView struct {
 
 func (v *categoryView) prepare(ctx context.Context, s *Site, r *request) (err error) {
 	if v.Category == nil {
-		return r.notFound("There is no category “%s”.", "There was no category “%s” in this release.")
+		return r.notFound("There is no category “%s”.", "There was no category “%s” in this edition.")
 	}
 	v.PriceRange = priceRange(r.lang, v.Cheapest.Items, v.MostExpensive.Items)
 	r.feeds = []page.Feed{categoryFeed(r, v.Category.Slug, v.Category.Label)}

@@ -259,8 +259,11 @@ func newMarket(r *request, tools []tool, total int, slug string) *figure {
 	}
 	// The highlighted tool gets its label first, then the best and of these the cheapest.
 	slices.SortStableFunc(tools, func(a, b tool) int {
-		return cmp.Or(boolOrder(a.Slug == slug, b.Slug == slug), cmp.Compare(*b.Score, *a.Score), cmp.Compare(*a.MonthlyPrice, *b.MonthlyPrice))
+		return cmp.Or(cmp.Compare(*b.Score, *a.Score), cmp.Compare(*a.MonthlyPrice, *b.MonthlyPrice))
 	})
+	if at := slices.IndexFunc(tools, func(t tool) bool { return t.Slug == slug }); at > 0 {
+		tools = slices.Concat(tools[at:at+1], tools[:at], tools[at+1:])
+	}
 	f := newFigure(r, "market", "Price per month and score of each tool", l.Text("Tool"), l.Text("Price per month"), l.Text("Score"))
 	f.IsTall = true
 	f.Notes = []string{l.Text("Yearly prices are divided by 12; tools without a score or a price per month are not shown.")}
@@ -294,15 +297,4 @@ func newMarket(r *request, tools []tool, total int, slug string) *figure {
 	y.Caption = chart.Title(l.Text("Score"), y.Caption)
 	f.Content = chart.Plots{{Kind: chart.Dots, X: x, Y: y, Series: []chart.Series{{Points: points}}}}
 	return f
-}
-
-// boolOrder orders true before false.
-func boolOrder(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
 }

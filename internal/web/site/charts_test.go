@@ -57,9 +57,9 @@ func TestBands(t *testing.T) {
 }
 
 func TestBiggestMovers(t *testing.T) {
-	score := func(value float64) struct{ Score *float64 } { return struct{ Score *float64 }{&value} }
+	score := func(value float64) toolState { return toolState{Score: &value} }
 	tested := &tool{}
-	changes := []scoreChange{ // newest first
+	changes := []toolChange{ // newest first
 		{Slug: "small", Before: score(7), After: score(7.1), Tool: tested},
 		{Slug: "large", Before: score(7), After: score(5.5), Tool: tested},
 		{Slug: "small", Before: score(2), After: score(7), Tool: tested}, // replaced by a newer change
@@ -226,14 +226,14 @@ func TestRetirementsByYear(t *testing.T) {
 
 // The newest price changes are first, also within a release.
 func TestPricesInOrder(t *testing.T) {
-	change := func(slug, day string) priceChange {
-		c := priceChange{Slug: slug, PublishedAt: "2026-07-07T10:00:00Z", Tool: &tool{Slug: slug}}
+	change := func(slug, day string) toolChange {
+		c := toolChange{Slug: slug, PublishedAt: "2026-07-07T10:00:00Z", Tool: &tool{Slug: slug}}
 		c.Before.Price, c.After.Price, c.After.ChangedAt = "10 €/mois", "12 €/mois", day
 		return c
 	}
 	var slugs []string
-	for _, priced := range pricedTools([]priceChange{change("a", "2026-06-15"), change("b", "2026-07-01"), change("c", ""), change("d", "2026-05-01")}, "2026-07-07") {
-		slugs = append(slugs, priced.Slug+" "+priced.Direction)
+	for _, priced := range priceChanges([]toolChange{change("a", "2026-06-15"), change("b", "2026-07-01"), change("c", ""), change("d", "2026-05-01")}) {
+		slugs = append(slugs, priced.Slug+" "+priced.Direction())
 	}
 	check.Equal(t, strings.Join(slugs, ", "), "c up, b up, a up, d up")
 }

@@ -3,7 +3,6 @@ package site
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -31,7 +30,7 @@ type comparisonView struct{ Comparison *comparison }
 
 func (v *comparisonView) prepare(_ context.Context, _ *Site, r *request) error {
 	if v.Comparison == nil {
-		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this release.")
+		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this edition.")
 	}
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Comparisons"), "/comparatifs"}, crumb{v.Comparison.Title, "/comparatifs/" + v.Comparison.Slug}))
 	return nil
@@ -147,41 +146,9 @@ func similarInField(r *request, name, value string) (found []page.Suggestion) {
 
 func unknownTool(r *request, entered string) *problem.Problem {
 	if r.AsOf() != "" {
-		return problem.New(problem.NotFound, "There was no tool “%s” in this release.", params.Truncate(entered))
+		return problem.New(problem.NotFound, "There was no tool “%s” in this edition.", params.Truncate(entered))
 	}
 	return problem.New(problem.NotFound, "There is no tool “%s”.", params.Truncate(entered))
-}
-
-// chooseAgain responds to unknown tools with the form, everything that was entered
-// and suggestions beside each unknown one.
-func (s *Site) chooseAgain(w http.ResponseWriter, r *http.Request, from *route, err error) error {
-	form := s.routes[slices.IndexFunc(s.routes, func(rt route) bool { return rt.name == "choose" })]
-	entered := r.URL.Query()
-	for _, name := range from.pathParams() {
-		entered.Set(name, r.PathValue(name))
-	}
-	plain := r.Clone(r.Context())
-	plain.URL.RawQuery = entered.Encode()
-	req, parseErr := form.parse(plain)
-	if parseErr != nil {
-		return err
-	}
-	req.service = s.Service
-	ctx := s.Visitors.Identify(r)
-	release, busy := s.Visitors.Start(ctx)
-	if busy != nil {
-		return busy
-	}
-	defer release()
-	view, response, err := s.load(ctx, req)
-	rejected, ok := errors.AsType[rejectedForm](err)
-	if !ok {
-		return err
-	}
-	content := s.content(ctx, req, view, response)
-	content.NoIndex = true
-	w.Header().Set("Cache-Control", "no-store")
-	return templates.Write(w, rejected.status, form.name, content)
 }
 
 // compareView is a table of two to four tools.

@@ -19,35 +19,48 @@ import (
 // correctForm responds to an invalid value in the form of a page: with the form,
 // what was typed, and the error beside the field. For any other error it returns
 // the error.
-func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route, err error) error {
+func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, from *route, err error) error {
 	p := problem.Of(err)
 	if errors.As(err, new(rejectedForm)) && !page.WantsMarkdown(r) {
-		return s.chooseAgain(w, r, route, err)
+		form := s.routes[slices.IndexFunc(s.routes, func(rt route) bool { return rt.name == "choose" })]
+		entered := r.URL.Query()
+		for _, name := range from.pathParams() {
+			entered.Set(name, r.PathValue(name))
+		}
+		return s.showForm(w, r, &form, entered, nil, nil) // with suggestions beside each unknown tool
 	}
-	if !route.form || p.Code != problem.BadInput || p == errSearchAsOf || page.WantsMarkdown(r) {
+	if !from.form || p.Code != problem.BadInput || p == errSearchAsOf || page.WantsMarkdown(r) {
 		return err
 	}
 	typed, decodeErr := url.ParseQuery(r.URL.RawQuery)
-	name := route.invalidParam(typed, p)
+	name := from.invalidParam(typed, p)
 	if decodeErr != nil || name == "" {
 		return err
 	}
+	return s.showForm(w, r, from, url.Values{graph.AsOfName: {typed.Get(graph.AsOfName)}}, map[string]string{name: invalidText(lang.Of(r.Context()), name, typed.Get(name))}, typed)
+}
+
+// showForm shows the form of a page that loads with some parameters, with the errors of
+// others and what was typed.
+func (s *Site) showForm(w http.ResponseWriter, r *http.Request, route *route, valid url.Values, invalid map[string]string, typed url.Values) error {
 	plain := r.Clone(r.Context())
-	plain.URL.RawQuery = url.Values{graph.AsOfName: {typed.Get(graph.AsOfName)}}.Encode()
-	req, parseErr := route.parse(plain)
-	if parseErr != nil {
+	plain.URL.RawQuery = valid.Encode()
+	req, err := route.parse(plain)
+	if err != nil {
 		return err
 	}
-	req.service, req.invalid = s.Service, map[string]string{name: invalidText(req.lang, name, typed.Get(name))}
-	ctx := s.Visitors.Identify(r)
-	release, busy := s.Visitors.Start(ctx)
-	if busy != nil {
-		return busy
+	req.service, req.invalid = s.Service, invalid
+	ctx, status := s.Visitors.Identify(r), http.StatusBadRequest
+	release, err := s.Visitors.Start(ctx)
+	if err != nil {
+		return err
 	}
 	defer release()
-	view, response, loadErr := s.load(ctx, req)
-	if loadErr != nil {
-		return loadErr
+	view, response, err := s.load(ctx, req)
+	if rejected, ok := errors.AsType[rejectedForm](err); ok {
+		status = rejected.status
+	} else if err != nil {
+		return err
 	}
 	for _, p := range route.params {
 		if value := text.Truncate(strings.TrimSpace(typed.Get(p.Name)), maxText); value != "" && p.Name != "page" {
@@ -57,7 +70,7 @@ func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, route *route,
 	content := s.content(ctx, req, view, response)
 	content.NoIndex = true
 	w.Header().Set("Cache-Control", "no-store")
-	return templates.Write(w, http.StatusBadRequest, req.name, content)
+	return templates.Write(w, status, req.name, content)
 }
 
 // graphParams are the parameters by the names of the arguments in errors of the

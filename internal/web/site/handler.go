@@ -39,8 +39,8 @@ type Config struct {
 	Executor     *graph.Executor
 	Cache        *cache.Cache
 	Visitors     *visitor.Limiter
-	Suggested    []string // paths of other packages' pages, for suggestions
-	SitemapPages []string // paths of other packages' pages, for the sitemap
+	Suggested    []string // paths besides those of page.Registry, for suggestions
+	SitemapPages []string // the same, for the sitemap
 	// Pattern returns the pattern of the server that a request matches; by default, that
 	// of the site.
 	Pattern func(*http.Request) string
@@ -73,7 +73,7 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 		"categoryLang": func(categories []category, label string) template.HTMLAttr { return categoryLang(l, categories, label) },
 		"isCategory":   isCategory,
 		"signed":       func(change float64) string { return signed(l, change) },
-		"band":         band, "ageBand": ageBand, "scoreKey": func() []keyEntry { return scoreKey(l) }, "icon": icon, "typeset": lang.Typeset,
+		"band":         band, "ageBand": ageBand, "typeset": lang.Typeset,
 		"euros": l.Euros, "priceText": func(price string) string { return priceText(l, price) }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
 		"fieldName": func(field string) string { return fieldName(l, field) },
 		"minute":    func(at time.Time) string { return l.Time(at) },
@@ -362,7 +362,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 	var data page.ErrorPage
 	switch {
 	case errors.As(err, new(releaseNotFound)):
-		data.Title = l.Text("Release not found")
+		data.Title = l.Text("Edition not found")
 		data.More = page.Suggestion{Path: changesPath, Name: l.Text("View all editions")}
 	case p.Code == problem.NotFound:
 		data.Suggestions = s.suggest(s.Visitors.Identify(r), r, route)

@@ -291,8 +291,8 @@ func TestHistoryOfEmptyCatalog(t *testing.T) {
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
 	get(t, handler, "/en/changes", 200, `<a href="/en/editions/1">`)
 	get(t, handler, "/fr/editions/1", 200, "Le catalogue a été publié avec 1 outil.")
-	get(t, handler, "/en/prices", 200, "No price has changed since the first release.")
-	get(t, handler, "/en/trends", 200, "Trends appear once a second release is published.")
+	get(t, handler, "/en/prices", 200, "No price has changed since the first edition.")
+	get(t, handler, "/en/trends", 200, "Trends appear once a second edition is published.")
 }
 
 func TestHistoryIsEscaped(t *testing.T) {

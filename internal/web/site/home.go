@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"palmares/graph"
 	"palmares/internal/catalog/pricing"
@@ -28,14 +27,14 @@ type homeView struct {
 	ScoreHistogram []bin
 	Categories     []category
 	Best           struct{ Items []tool }
-	ScoreChanges   struct{ Nodes []scoreChange }
-	PriceChanges   struct{ Nodes []priceChange }
+	ScoreChanges   struct{ Nodes []toolChange }
+	PriceChanges   struct{ Nodes []toolChange }
 	homeExamples
 
 	Edition        *edition      `json:"-"` // nil before the second one
 	Chart          *figure       `json:"-"` // nil if there is nothing to draw
 	Movers         []scoreMover  `json:"-"`
-	Prices         []pricedTool  `json:"-"`
+	Prices         []toolChange  `json:"-"`
 	REST, Response template.HTML `json:"-"` // the responses to the example
 	asOf           struct{ query, directive string }
 }
@@ -50,7 +49,7 @@ const maxMovers, maxPriceChanges = 5, 5
 func (v *homeView) prepare(ctx context.Context, s *Site, r *request) (err error) {
 	v.Chart = newHistogram(r, v.ScoreHistogram)
 	v.Movers = biggestMovers(v.ScoreChanges.Nodes)
-	v.Prices = pricedTools(v.PriceChanges.Nodes, v.Feed.UpdatedAt)
+	v.Prices = priceChanges(v.PriceChanges.Nodes)
 	v.REST = showJSON(r.lang, v.Example)
 	v.Response = showJSON(r.lang, slices.Concat([]byte(`{"data":{"tools":`), v.ExampleItems, []byte(`}}`)))
 	if asOf := r.asOfQuery().Encode(); asOf != "" {
@@ -86,16 +85,22 @@ func (v *homeView) Spark(t tool) template.HTML {
 	return newSparkline(&t, scores, v.Feed.UpdatedAt)
 }
 
-// scoreChange is an event of the journal about a tool whose score changed.
-type scoreChange struct {
-	Slug          string
-	Before, After struct{ Score *float64 }
-	Tool          *tool
+// toolChange is an event of the journal about a tool whose score or price changed.
+type toolChange struct {
+	Slug, PublishedAt string
+	Before, After     toolState
+	Tool              *tool // nil if it was removed
 }
 
-// biggestMovers returns the largest changes, at most one per tool. The changes must
+type toolState struct {
+	Score     *float64
+	Price     string
+	ChangedAt string `json:"changed_at"`
+}
+
+// biggestMovers returns the largest changes of scores, at most one per tool. The changes must
 // be sorted, newest first.
-func biggestMovers(changes []scoreChange) (movers []scoreMover) {
+func biggestMovers(changes []toolChange) (movers []scoreMover) {
 	for _, c := range changes {
 		before, after := c.Before.Score, c.After.Score
 		known := c.Tool != nil && before != nil && after != nil
@@ -107,38 +112,26 @@ func biggestMovers(changes []scoreChange) (movers []scoreMover) {
 	return movers[:min(len(movers), maxMovers)]
 }
 
-// priceChange is an event of the journal about a tool whose price changed.
-type priceChange struct {
-	Slug, PublishedAt string
-	Before, After     struct {
-		Price     string
-		ChangedAt string `json:"changed_at"`
-	}
-	Tool *tool
+// Day returns the day of a new price.
+func (c toolChange) Day() string { return cmp.Or(c.After.ChangedAt, dayOf(c.PublishedAt)) }
+
+// Direction returns "up" or "down", or "" if the prices cannot be compared.
+func (c toolChange) Direction() string {
+	direction, _ := pricing.Compare(pricing.Read(c.Before.Price), pricing.Read(c.After.Price))
+	return direction
 }
 
-// pricedTool is a tool whose price changed.
-type pricedTool struct {
-	tool
-	Before, After, Day string
-	Direction          string // "up" or "down", or "" if the prices cannot be compared
-	Spark              template.HTML
+// priceChanges returns the latest changes of prices. A release may contain changes of several
+// days.
+func priceChanges(changes []toolChange) []toolChange {
+	changes = slices.DeleteFunc(slices.Clone(changes), func(c toolChange) bool { return c.Tool == nil || c.Before.Price == c.After.Price })
+	slices.SortStableFunc(changes, func(a, b toolChange) int { return strings.Compare(b.Day(), a.Day()) })
+	return changes[:min(len(changes), maxPriceChanges)]
 }
 
-func pricedTools(changes []priceChange, until string) (tools []pricedTool) {
-	for _, c := range changes {
-		if c.Tool == nil || c.Before.Price == c.After.Price {
-			continue
-		}
-		t := pricedTool{tool: *c.Tool, Before: c.Before.Price, After: c.After.Price, Day: cmp.Or(c.After.ChangedAt, c.PublishedAt[:len(time.DateOnly)])}
-		after := pricing.Read(c.After.Price)
-		t.Direction, _ = pricing.Compare(pricing.Read(c.Before.Price), after)
-		t.Spark = newSparkline(c.Tool, pricesPer(lang.English, after.Unit), until)
-		tools = append(tools, t)
-	}
-	// A release may contain changes of several days.
-	slices.SortStableFunc(tools, func(a, b pricedTool) int { return strings.Compare(b.Day, a.Day) })
-	return tools[:min(len(tools), maxPriceChanges)]
+// PriceSpark returns the line of a tool's prices with the period of a new one.
+func (v *homeView) PriceSpark(c toolChange) template.HTML {
+	return newSparkline(c.Tool, pricesPer(lang.English, pricing.Read(c.After.Price).Unit), v.Feed.UpdatedAt)
 }
 
 // jsonLine is a line of indented JSON with a name.

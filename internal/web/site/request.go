@@ -42,16 +42,13 @@ const (
 	maxText = 200 // characters
 )
 
-var errSearchAsOf = problem.New(problem.BadInput, "Earlier releases cannot be searched here. Search the current catalog, or use the API.")
+var errSearchAsOf = problem.New(problem.BadInput, "Earlier editions cannot be searched here. Search the current catalog, or use the API.")
 
 // parse reads the operation's variables from the URL.
 func (rt *route) parse(r *http.Request) (*request, error) {
 	variables, err := params.ReadForm(r.URL.RawQuery, rt.params)
 	if err != nil {
 		return nil, err
-	}
-	if sort, _ := variables["sort"].(string); formerSorts[sort] != "" {
-		variables["sort"] = formerSorts[sort]
 	}
 	if variables["sort"] == defaultSort(variables) || variables["sort"] == relevance { // which only a search has
 		delete(variables, "sort")
@@ -106,9 +103,6 @@ const (
 	relevance    = "relevance"
 	languageName = "language" // the variable of operations whose texts are translated
 )
-
-// formerSorts are orders that links may still have, and what replaced them.
-var formerSorts = map[string]string{"price_asc": "monthly_price_asc", "price_desc": "monthly_price_desc"}
 
 // defaultSort returns the order of a list of tools without sort.
 func defaultSort(variables map[string]any) string {

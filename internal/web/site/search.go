@@ -44,8 +44,8 @@ func (v *searchView) prepare(ctx context.Context, s *Site, r *request) error {
 			}
 		}
 	}
-	if v.Count() == 0 {
-		v.Similar = s.similarTools(ctx, r.Param("q"))
+	if newest, err := s.Executor.Newest(ctx); err == nil && v.Count() == 0 {
+		v.Similar = similarTools(r.lang, newest, r.Param("q"))
 	}
 	v.Corrected = s.correct(ctx, r, v.Tools.Items)
 	return nil

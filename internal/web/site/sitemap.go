@@ -96,9 +96,13 @@ var byName, _ = catalog.OrderNamed("name_asc")
 // Those of the catalog changed with its release; when the others did is unknown.
 func (s *Site) sitemaps(r *catalog.Release, day string) []sitemap {
 	var pages, editions, tools, comparisons, retired []sitemapPage
-	for _, route := range s.routes {
-		if len(route.pathParams()) == 0 && route.name != "search" { // whose results search engines leave out
-			pages = append(pages, sitemapPage{route.pathOf(nil), day})
+	pages = append(pages, sitemapPage{"/", day})
+	for _, e := range page.Registry {
+		switch isOfCatalog := slices.ContainsFunc(s.routes, func(rt route) bool { return rt.pattern == e.Path }); {
+		case isOfCatalog:
+			pages = append(pages, sitemapPage{e.Path, day})
+		case !e.Private:
+			pages = append(pages, sitemapPage{e.Path, ""})
 		}
 	}
 	for _, c := range r.Categories {

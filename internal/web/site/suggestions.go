@@ -2,22 +2,34 @@ package site
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
+	"math"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"palmares/graph"
 	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
 	"palmares/internal/web/page"
 )
 
 const (
-	maxSuggestions = 5
-	maxLevels      = 4 // above a path; no page is deeper
+	suggestionsPath = "/search/suggestions"
+
+	maxSuggestions      = 5
+	maxLevels           = 4 // above a path; no page is deeper
+	maxCompletions      = 8
+	maxCompletedText    = 100 // characters
+	minTextWithTypos    = 4   // characters
+	suggestionsLifetime = "public, max-age=60"
 )
 
 // suggest returns pages that the visitor may have meant: items of the catalog
@@ -45,9 +57,10 @@ func (s *Site) suggest(ctx context.Context, r *http.Request, route *route) []pag
 	return s.suggestPages(lang.Of(r.Context()), path.Base(r.URL.Path))
 }
 
-func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Suggestion {
-	known := s.names(ctx)
-	if known == nil {
+// suggestItems returns the pages of a list with slugs similar to a text.
+func (s *Site) suggestItems(ctx context.Context, list, slug string) (found []page.Suggestion) {
+	newest, err := s.Executor.Newest(ctx)
+	if err != nil {
 		return nil
 	}
 	done, err := s.Visitors.Start(ctx)
@@ -55,7 +68,51 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Sugge
 		return nil
 	}
 	defer done()
-	return known.similar(lang.Of(ctx), list, slug)
+	l := lang.Of(ctx)
+	switch list {
+	case "/categories":
+		slugs := make([]string, len(newest.Categories))
+		for i, c := range newest.Categories {
+			slugs[i] = c.Slug
+		}
+		for _, similar := range text.Similar(slug, slugs, maxSuggestions) {
+			found = append(found, suggestionOf(l, catalog.Named{Category: newest.Category(similar)}))
+		}
+	case "/comparatifs":
+		for _, c := range newest.SimilarComparisons(slug, maxSuggestions) {
+			found = append(found, suggestionOf(l, catalog.Named{Comparison: c}))
+		}
+	default:
+		found = similarTools(l, newest, slug)
+	}
+	return found
+}
+
+// similarTools returns the pages of tools with a name similar to a text.
+func similarTools(l lang.Language, in *catalog.Release, wanted string) (found []page.Suggestion) {
+	for _, t := range in.SimilarTools(wanted, maxSuggestions) {
+		found = append(found, suggestionOf(l, catalog.Named{Tool: t}))
+	}
+	return found
+}
+
+// suggestionOf returns the page of an item in a language.
+func suggestionOf(l lang.Language, item catalog.Named) page.Suggestion {
+	found, english := page.Suggestion{Lang: catalogLang(lang.English)}, ""
+	if found.Name, english = item.Names(); l == lang.English && english != "" {
+		found.Name, found.Lang = english, ""
+	}
+	switch {
+	case item.Category != nil:
+		found.Path = "/categories/" + item.Category.Slug
+	case item.Comparison != nil:
+		found.Path = "/comparatifs/" + item.Comparison.Slug
+	case item.Tool.Active():
+		found.Path = "/tools/" + item.Tool.Slug
+	default:
+		found.Path = "/cimetiere/" + item.Tool.Slug
+	}
+	return found
 }
 
 // lastPage returns the page of a removed tool as of the last release that had it,
@@ -86,140 +143,99 @@ func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (las
 	if shown, err := s.Executor.Newest(ctx); err != nil || !isReadable(shown, newest.LastRelease) {
 		return last
 	}
-	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: lang.Of(r.Context()).Text("View it as of release %d", newest.LastRelease)}
+	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: lang.Of(r.Context()).Text("View it as of edition %d", newest.LastRelease)}
 }
 
-// pageNames are the pages of the catalog that may be suggested.
-var pageNames = map[string]lang.Message{
-	"/tools": "Tools", "/comparatifs": "Comparisons", "/compare": "Compare tools", "/categories": "Categories", "/cimetiere": "Graveyard",
-	changesPath: "Changes", "/prices": "Prices", "/trends": "Trends",
-}
-
-// suggestPages also compares the names that pages have in the menu.
+// suggestPages compares a name with the paths of pages.
 func (s *Site) suggestPages(l lang.Language, name string) (found []page.Suggestion) {
-	paths := map[string]string{"comparisons": "/comparatifs", "graveyard": "/cimetiere", "api": "/docs"}
-	for _, path := range slices.Concat(slices.Collect(maps.Keys(pageNames)), s.Suggested) {
-		paths[strings.Trim(path, "/")] = path
+	pages := map[string]page.Suggestion{}
+	for _, path := range s.Suggested {
+		pages[strings.Trim(path, "/")] = page.Suggestion{Path: path, Name: path}
 	}
-	for _, name := range text.Similar(name, slices.Sorted(maps.Keys(paths)), maxSuggestions) {
-		suggestion := page.Suggestion{Path: paths[name], Name: paths[name]}
-		if title, ok := pageNames[paths[name]]; ok {
-			suggestion.Name = l.Text(title)
-		}
-		if !slices.Contains(found, suggestion) {
-			found = append(found, suggestion)
+	for _, e := range page.Registry {
+		one := page.Suggestion{Path: e.Path, Name: l.Text(e.Name)}
+		pages[e.Path[1:]], pages[lang.English.Section(e.Path)[1:]] = one, one
+	}
+	pages["api"] = pages["docs"]
+	for _, similar := range text.Similar(name, slices.Sorted(maps.Keys(pages)), maxSuggestions) {
+		if one := pages[similar]; !slices.Contains(found, one) {
+			found = append(found, one)
 		}
 	}
 	return found
 }
 
-// names finds pages of the catalog by name.
-type names struct {
-	release     *catalog.Release
-	completions completions // of everything
-}
-
-// namedPage is the page of an item of the catalog.
-type namedPage struct {
-	page.Suggestion
-	english  string            // the name in English, or "" if it has no translation
-	category *catalog.Category // a tool's category, or nil
-	score    float64           // an active tool's score; NaN if it has none
-	kind     int               // position of its list among completions
-}
-
-// translated returns the suggestion in a language, if its name has a translation.
-func (p namedPage) translated(l lang.Language) page.Suggestion {
-	if l == lang.English && p.english != "" {
-		return page.Suggestion{Path: p.Path, Name: p.english}
+// serveSuggestions completes what a visitor types into a search field. It only
+// reads names in memory, so it does not count against a quota.
+func (s *Site) serveSuggestions(w http.ResponseWriter, r *http.Request) error {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	typed := query.Get("q")
+	if err != nil || !params.IsText(typed) || utf8.RuneCountInString(typed) > maxCompletedText {
+		return problem.New(problem.BadInput, "%s must be text of at most %d characters.", "q", maxCompletedText)
 	}
-	return p.Suggestion
+	type suggestion struct {
+		Name string `json:"name"`
+		Path string `json:"path"`
+		Note string `json:"note"`
+	}
+	l, list := lang.Parse(query.Get("lang")), []suggestion{} // not null
+	newest, found, lifetime := s.complete(s.Visitors.Identify(r), typed)
+	for _, item := range found {
+		one := suggestionOf(l, item)
+		list = append(list, suggestion{one.Name, page.LocalPath(l, one.Path), noteOf(l, newest, item)})
+	}
+	body, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", lifetime)
+	_, _ = w.Write(body)
+	return nil
 }
 
-// names returns the names of the newest release, or nil if it is not available.
-func (s *Site) names(ctx context.Context) *names {
+// complete returns the items to suggest, and for how long. Shared caches must not store
+// an empty list that only a busy server, or a visitor without CPU time, gets.
+func (s *Site) complete(ctx context.Context, typed string) (newest *catalog.Release, found []catalog.Named, lifetime string) {
+	if strings.TrimSpace(typed) == "" {
+		return nil, nil, suggestionsLifetime
+	}
 	newest, err := s.Executor.Newest(ctx)
 	if err != nil {
-		return nil
+		return nil, nil, "no-store"
 	}
-	return catalog.Derived(newest, newNames)
+	found = newest.Complete(typed, maxCompletions)
+	if len(found) > 0 || utf8.RuneCountInString(typed) < minTextWithTypos {
+		return newest, found, suggestionsLifetime
+	}
+	done, err := s.Visitors.Start(ctx) // typos are compared with every name
+	if err != nil {
+		return nil, nil, "no-store"
+	}
+	defer done()
+	for _, t := range newest.SimilarTools(typed, maxCompletions) {
+		found = append(found, catalog.Named{Tool: t})
+	}
+	return newest, found, suggestionsLifetime
 }
 
-func newNames(r *catalog.Release) *names {
-	n := &names{release: r}
-	var active, retired, categories, comparisons []namedPage
-	for _, t := range r.Sorted(catalog.ByScore) {
-		active = append(active, n.toolPage(t))
+// noteOf says what an item is about.
+func noteOf(l lang.Language, in *catalog.Release, item catalog.Named) string {
+	switch {
+	case item.Category != nil:
+		return l.Text("Category")
+	case item.Comparison != nil:
+		return l.Text("Comparison")
 	}
-	for _, t := range r.Sorted(catalog.ByRetirement) {
-		retired = append(retired, n.toolPage(t))
+	category := ""
+	if c := in.Category(item.Tool.Category); c != nil {
+		category = suggestionOf(l, catalog.Named{Category: c}).Name
 	}
-	for _, c := range r.Categories {
-		categories = append(categories, newNamedPage("/categories/"+c.Slug, c.Label, c.Translations.En.Label))
+	switch {
+	case !item.Tool.Active():
+		return category + " · " + l.Text("retired")
+	case math.IsNaN(item.Tool.Score):
+		return category
 	}
-	for _, c := range r.Comparisons {
-		comparisons = append(comparisons, newNamedPage("/comparatifs/"+c.Slug, c.Title, c.Translations.En.Title))
-	}
-	n.completions = newCompletions(active, categories, retired, comparisons)
-	return n
-}
-
-func newNamedPage(path, name, english string) namedPage {
-	return namedPage{Suggestion: page.Suggestion{Path: path, Name: name, Lang: catalogLang(lang.English)}, english: english}
-}
-
-// toolPage returns the page of an active or retired tool.
-func (n *names) toolPage(t *catalog.Tool) namedPage {
-	list := "/tools/"
-	if !t.Active() {
-		list = "/cimetiere/"
-	}
-	p := newNamedPage(list+t.Slug, t.Name, "")
-	if p.category = n.release.Category(t.Category); t.Active() {
-		p.score = t.Score
-	}
-	return p
-}
-
-// tooMany reports whether comparing a text with all names would take too long.
-func (n *names) tooMany() bool { return len(n.release.Tools) > maxNamesWithTypos }
-
-// similar returns the pages of a list with slugs similar to a text.
-func (n *names) similar(l lang.Language, list, slug string) (found []page.Suggestion) {
-	if n.tooMany() {
-		return nil
-	}
-	if list != "/comparatifs" && list != "/categories" {
-		return suggestionsOf(n.similarTools(slug, maxSuggestions))
-	}
-	var slugs []string
-	pages := map[string]page.Suggestion{}
-	for _, p := range n.completions.pages {
-		if path.Dir(p.Path) == list {
-			slugs = append(slugs, path.Base(p.Path))
-			pages[path.Base(p.Path)] = p.translated(l)
-		}
-	}
-	for _, similar := range text.Similar(slug, slugs, maxSuggestions) {
-		found = append(found, pages[similar])
-	}
-	return found
-}
-
-// similarTools returns the pages of tools with slugs similar to a text.
-func (n *names) similarTools(wanted string, limit int) (found []namedPage) {
-	if n.tooMany() {
-		return nil
-	}
-	for _, t := range n.release.SimilarTools(wanted, limit) {
-		found = append(found, n.toolPage(t))
-	}
-	return found
-}
-
-func suggestionsOf(pages []namedPage) (found []page.Suggestion) {
-	for _, p := range pages {
-		found = append(found, p.Suggestion)
-	}
-	return found
+	return category + " · " + formatScore(l, &item.Tool.Score)
 }

@@ -131,7 +131,7 @@ func (v *toolView) prepare(ctx context.Context, s *Site, r *request) (err error)
 		if v.RetiredTool != nil {
 			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
 		}
-		return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this release.")
+		return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this edition.")
 	}
 	for _, other := range v.Tool.Category.Tools {
 		if other.Slug != v.Tool.Slug {

@@ -118,7 +118,7 @@ func (v *trendsView) draw(r *request) {
 		{"comparisons", "Comparisons", chart.Count, func(s releaseStats) *float64 { return s.ComparisonsTotal }},
 		{"retired", "Retired tools", chart.Count, func(s releaseStats) *float64 { return s.ToolsRetired }},
 	} {
-		f, t := newFigure(r, c.id, c.title, r.lang.Text("Release"), r.lang.Text(c.title)), chart.Table{Unit: c.unit}
+		f, t := newFigure(r, c.id, c.title, r.lang.Text("Edition"), r.lang.Text(c.title)), chart.Table{Unit: c.unit}
 		for _, n := range v.Releases.Nodes {
 			t.Add(chart.Period(r.lang, n.Date), "", c.of(n.Stats))
 		}

@@ -38,7 +38,7 @@ func (v *retiredToolView) prepare(_ context.Context, _ *Site, r *request) error 
 	case v.Tool != nil:
 		return redirect(r.Link("/tools/", v.Tool.Slug))
 	}
-	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this release.")
+	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this edition.")
 }
 
 type feedInfo struct {
@@ -205,19 +205,6 @@ func label(l lang.Language, code string) string {
 
 func isCategory(categories []category, slug string) bool {
 	return slices.ContainsFunc(categories, func(c category) bool { return c.Slug == slug })
-}
-
-// keyEntry is a color of scores and what it means.
-type keyEntry struct{ Band, Text string }
-
-// scoreKey explains the colors of scores, as band assigns them.
-func scoreKey(l lang.Language) []keyEntry {
-	return []keyEntry{
-		{"excellent", l.Text("excellent: %d or more", excellentScore)},
-		{"good", l.Text("good: %d or more", goodScore)},
-		{"fair", l.Text("fair: %d or more", fairScore)},
-		{"poor", l.Text("poor: less than %d", fairScore)},
-	}
 }
 
 const noScore = "–"

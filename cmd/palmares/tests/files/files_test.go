@@ -143,7 +143,7 @@ func TestFiles(t *testing.T) {
 		wait.Until(t, "the token is refused", func() bool { return get(t, s, "GET", tools+"?token="+token).StatusCode == 401 })
 		get(t, s, "GET", "/files/latest/tools.parquet?token="+token).want(t, 401, "revoked")
 
-		// Earlier releases, pages and what does not exist.
+		// Earlier editions, pages and what does not exist.
 		get(t, s, "GET", "/files/releases/2/history.parquet", bearer...).want(t, 200, "PAR1")
 		for path, status := range map[string]int{
 			"/files/releases/9/tools.parquet": 404, "/files/releases/08/tools.parquet": 404, "/files/releases/8/../8/tools.parquet": 404,

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/web/guide"
+	"palmares/internal/web/prose"
 )
 
 // block is a code block of a guide.
 type block struct {
-	guide.Info
+	prose.Info
 	line int // of its fence
 	text string
 }
@@ -26,7 +26,7 @@ func blocksOf(t *testing.T, text string) (blocks []block) {
 		fence, isFence := strings.CutPrefix(line, "```")
 		switch {
 		case isFence && open == nil:
-			open = &block{Info: guide.ParseInfo(fence), line: i + 1}
+			open = &block{Info: prose.ParseInfo(fence), line: i + 1}
 		case isFence:
 			blocks = append(blocks, *open)
 			open = nil

@@ -26,7 +26,7 @@ import (
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
-	"palmares/internal/web/guide"
+	"palmares/internal/web/prose"
 )
 
 // All code blocks of the guides run as a reader would run them: in order, in one
@@ -37,7 +37,7 @@ func TestGuides(t *testing.T) {
 	installTools(t)
 	cfg := testkit.SQLite(t) // empty, so that --demo publishes every edition
 	s := serveUnreliably(t, cfg)
-	for _, name := range guide.Names() {
+	for _, name := range prose.GuideNames() {
 		if name == editors { // it changes the catalog
 			continue
 		}
@@ -238,7 +238,7 @@ func (r *reader) run(b block) error {
 // shell runs a command that is not in the guide.
 func (r *reader) shell(command, until string) string {
 	r.Helper()
-	if err := r.run(block{Info: guide.Info{Language: "sh", Until: until}, text: command}); err != nil {
+	if err := r.run(block{Info: prose.Info{Language: "sh", Until: until}, text: command}); err != nil {
 		r.Fatal(err)
 	}
 	return r.last

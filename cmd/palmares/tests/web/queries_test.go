@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -170,6 +171,28 @@ func checkEmbedding(t *testing.T, p *browser.Page, code string) {
 	p.Screenshot("query-embed")
 }
 
+// checkFrame opens a frame of the height that code for other sites has, at several widths.
+func checkFrame(t *testing.T, p *browser.Page, code string) {
+	t.Helper()
+	found := regexp.MustCompile(`src="([^"]+)".* height="(\d+)"`).FindStringSubmatch(code)
+	check.Must(t, len(found), 3, "parts of %s", code)
+	p.Go(found[1])
+	for _, width := range []int{320, 500, 700, 1_200} {
+		p.Change(browser.Look{Width: width})
+		var size struct {
+			Width, Height, Chart float64
+			Drawings             int
+		}
+		p.Eval(`(drawings => ({width: document.documentElement.scrollWidth, height: document.querySelector("main").getBoundingClientRect().height,
+			drawings: drawings.length, chart: Math.max(...drawings.map(svg => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))
+		}))([...document.querySelectorAll("svg.chart")].filter(svg => svg.checkVisibility()))`, &size)
+		height, _ := strconv.Atoi(found[2])
+		if size.Width > float64(width) || size.Height > float64(height) || size.Drawings != 1 || size.Chart > 1.25 {
+			t.Errorf("%s at %d: got %+v in %s pixels, want one chart that fits and is hardly stretched", found[1], width, size, found[2])
+		}
+	}
+}
+
 // panelCharts are what the panels draw, which is what their descriptions are about.
 var panelCharts = map[string]string{
 	"score-movers": "Change by tool", "price-drops": "Change in percent by tool", "scores-by-category-and-month": "Average score over time by category",
@@ -201,6 +224,9 @@ func TestGallery(t *testing.T) {
 				t.Errorf("%s: got a chart of %q, want %q", name, got, want)
 			}
 			checkPage(t, p, "q-"+name+"-"+view.String())
+			if view.String() == views[0].String() {
+				checkFrame(t, p, p.Text("#embed"))
+			}
 		}
 		p.Go(base + view.Path("/q?search=price"))
 		p.WaitForText(".queries", view.Text("Price drops over a period, in euros and percent"))
@@ -225,7 +251,7 @@ func TestGallery(t *testing.T) {
 		}
 	}
 	for target, want := range map[string]string{
-		"/q/palmares/growth.svg": "image/svg+xml <svg xmlns", "/q/palmares/growth.png": "image/png \x89PNG", "/q/palmares/key-figures.svg?from=2026-09-01": "image/svg+xml <svg xmlns",
+		"/q/palmares/growth.png": "image/png \x89PNG", "/q/palmares/key-figures.svg?from=2026-09-01": "image/svg+xml <svg xmlns",
 	} {
 		for _, status := range []string{"miss", "hit"} {
 			got := s.Call(t, http.MethodGet, target, "")

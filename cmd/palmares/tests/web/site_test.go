@@ -21,8 +21,8 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
 	"palmares/internal/dev/testkit/wait"
-	"palmares/internal/web/guide"
 	"palmares/internal/web/page"
+	"palmares/internal/web/prose"
 )
 
 // checkPage checks that a page is accessible and fits its window. The browser
@@ -278,7 +278,7 @@ func TestGuidesAreAccessible(t *testing.T) {
 		list := "http://" + s.Address + view.Path("/guides")
 		p := chrome.Open(t, view.Look, list)
 		checkPage(t, p, "guides-"+view.String())
-		for _, name := range append(guide.Names(), "quota") { // there is no guide named quota
+		for _, name := range append(prose.GuideNames(), "quota") { // there is no guide named quota
 			p.Go(list + "/" + name)
 			checkPage(t, p, "guide-"+name+"-"+view.String())
 		}

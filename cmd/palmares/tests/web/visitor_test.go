@@ -16,7 +16,7 @@ import (
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
-	"palmares/internal/web/info"
+	"palmares/internal/web/prose"
 )
 
 // visitor starts on the home page and uses only what is visible: links, forms and
@@ -201,7 +201,7 @@ func (v *visitor) reportError() {
 	v.search("plume")
 	v.onFirstScreen(`/about$`)
 	v.open(`/about$`)
-	if text := v.Text("main"); !strings.Contains(text, info.DemoFacts.Publisher) {
+	if text := v.Text("main"); !strings.Contains(text, prose.DemoFacts.Publisher) {
 		v.Errorf("got %s, want the publisher", text)
 	}
 }
@@ -224,7 +224,7 @@ func (v *visitor) onFirstScreen(pattern string) {
 
 func (v *visitor) findPublisherAndPrice() {
 	v.open(`/about$`)
-	if text := v.Text("main"); !strings.Contains(text, info.DemoFacts.Publisher) || !strings.Contains(text, info.DemoFacts.Director) || !contains(text, v.lang, "Director of publication") {
+	if text := v.Text("main"); !strings.Contains(text, prose.DemoFacts.Publisher) || !strings.Contains(text, prose.DemoFacts.Director) || !contains(text, v.lang, "Director of publication") {
 		v.Errorf("got %s, want the publisher", text)
 	}
 	v.open(`/pricing$`)

@@ -1,4 +1,4 @@
-package guide
+package prose
 
 import (
 	"encoding/xml"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -21,7 +22,7 @@ import (
 )
 
 var testConfig = Config{
-	Service: page.Service{PublicURL: "https://catalog.example", ServiceName: "The Catalog", Credit: "Source : The Catalog (https://catalog.example)"},
+	Service: page.Service{PublicURL: "https://catalog.example", ServiceName: "The Catalog", Credit: "Source : The Catalog (https://catalog.example)", Log: slog.New(slog.DiscardHandler)},
 }
 
 func newHandler(t *testing.T) http.Handler {
@@ -44,14 +45,14 @@ func send(handler http.Handler, method, path string, headers ...string) *httptes
 
 func TestAllFilesAreListed(t *testing.T) {
 	for folder, l := range map[string]lang.Language{"guides": lang.English, "guides/fr": lang.French} {
-		found, err := fs.Glob(guideFiles, folder+"/*.md")
+		found, err := fs.Glob(files, folder+"/*.md")
 		check.OK(t, err)
 		for _, file := range found {
-			if name := strings.TrimSuffix(path.Base(file), ".md"); !slices.Contains(order, name) {
-				t.Errorf("got no %s in order, want every guide", file)
+			if name := strings.TrimSuffix(path.Base(file), ".md"); !slices.Contains(guideNames, name) {
+				t.Errorf("got no %s in guideNames, want every guide", file)
 			}
 		}
-		all, err := Read(testConfig, l)
+		all, err := ReadGuides(testConfig.Service, l)
 		check.OK(t, err, l)
 		check.Must(t, len(all), len(found), l)
 		for _, g := range all {
@@ -74,9 +75,9 @@ var (
 // TestTranslations compares each guide with its translation: the same outline, rows
 // of tables, links and code, in French typography.
 func TestTranslations(t *testing.T) {
-	english, err := Read(testConfig, lang.English)
+	english, err := ReadGuides(testConfig.Service, lang.English)
 	check.OK(t, err)
-	french, err := Read(testConfig, lang.French)
+	french, err := ReadGuides(testConfig.Service, lang.French)
 	check.OK(t, err)
 	for i, g := range french {
 		original, prose := codeBlock.ReplaceAllString(english[i].Text, ""), codeBlock.ReplaceAllString(g.Text, "")
@@ -111,11 +112,11 @@ func TestInsertCode(t *testing.T) {
 // Links to a section work in every language.
 func TestSectionsHaveTheSameIDs(t *testing.T) {
 	handler := newHandler(t)
-	for _, name := range order {
+	for _, name := range guideNames {
 		var ids [2][][]string
 		for i, l := range lang.All {
 			recorder := httptest.NewRecorder()
-			handler.ServeHTTP(recorder, httptest.NewRequestWithContext(lang.With(t.Context(), l), "GET", root+"/"+name, nil))
+			handler.ServeHTTP(recorder, httptest.NewRequestWithContext(lang.With(t.Context(), l), "GET", guidesPath+"/"+name, nil))
 			ids[i] = regexp.MustCompile(`<h[1-6] id="([^"]*)">`).FindAllStringSubmatch(recorder.Body.String(), -1)
 		}
 		if len(ids[0]) < 3 || fmt.Sprint(ids[0]) != fmt.Sprint(ids[1]) {
@@ -126,8 +127,8 @@ func TestSectionsHaveTheSameIDs(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	handler := newHandler(t)
-	for i, name := range append([]string{""}, order...) {
-		path := strings.TrimSuffix(root+"/"+name, "/")
+	for i, name := range append([]string{""}, guideNames...) {
+		path := strings.TrimSuffix(guidesPath+"/"+name, "/")
 		got := send(handler, "GET", path)
 		page := got.Body.String()
 		if got.Code != 200 || got.Header().Get("Content-Type") != "text/html; charset=utf-8" || got.Header().Get("Vary") != "Accept, Accept-Encoding" {
@@ -149,10 +150,10 @@ func TestPages(t *testing.T) {
 		for _, id := range duplicates(regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1)) {
 			t.Errorf("%s: got the id %s twice, want unique ids", path, id)
 		}
-		if i > 1 && !strings.Contains(page, `<a rel="prev" href="/en/guides/`+order[i-2]+`"`) {
+		if i > 1 && !strings.Contains(page, `<a rel="prev" href="/en/guides/`+guideNames[i-2]+`"`) {
 			t.Errorf("%s: got no link to the previous guide, want one", path)
 		}
-		if i > 0 && i < len(order) && !strings.Contains(page, `<a rel="next" href="/en/guides/`+order[i]+`"`) {
+		if i > 0 && i < len(guideNames) && !strings.Contains(page, `<a rel="next" href="/en/guides/`+guideNames[i]+`"`) {
 			t.Errorf("%s: got no link to the next guide, want one", path)
 		}
 		head := send(handler, "HEAD", path)
@@ -248,12 +249,12 @@ func TestMarkdown(t *testing.T) {
 func TestNotFound(t *testing.T) {
 	handler := newHandler(t)
 	for path, want := range map[string]string{
-		"/guides/webhook":      `<li><a href="/en/guides/webhooks">Webhooks</a></li></ul>`,
-		"/guides/Quickstart":   `<li><a href="/en/guides/quick-start">Quick start</a></li></ul>`,
+		"/guides/webhook":      `<li><a href="/en/guides/webhooks">Webhooks</a></li>`,
+		"/guides/Quickstart":   `<li><a href="/en/guides/quick-start">Quick start</a></li>`,
 		"/guides/pagin":        `<a href="/en/guides/paging">Pagination</a>`,
 		"/guides/a/cashing":    `<a href="/en/guides/caching">Caching</a>`,
-		"/guides/xxxxxxxxxxxx": `<h2>All guides</h2>`,
-		"/guides/%3Cscript%3E": `<h2>All guides</h2>`,
+		"/guides/xxxxxxxxxxxx": `href="/en/guides">All guides</a>`,
+		"/guides/%3Cscript%3E": `href="/en/guides">All guides</a>`,
 	} {
 		got := send(handler, "GET", path)
 		if got.Code != 404 || !strings.Contains(got.Body.String(), want) || got.Header().Get("Cache-Control") != "no-store" {
@@ -264,7 +265,7 @@ func TestNotFound(t *testing.T) {
 		}
 	}
 	if got := send(handler, "GET", "/guides/webhoks.md"); got.Code != 404 || got.Header().Get("Content-Type") != page.MarkdownType ||
-		!strings.Contains(got.Body.String(), "## Did you mean…?\n\n- [Webhooks](https://catalog.example/en/guides/webhooks.md)\n") {
+		!strings.Contains(got.Body.String(), "## Did you mean…?\n\n- [Webhooks](https://catalog.example/en/guides/webhooks.md)\n\n- [All guides](https://catalog.example/en/guides.md)\n") {
 		t.Errorf("Markdown: got %d %s, want 404 with a suggestion", got.Code, got.Body)
 	}
 	check.Equal(t, send(handler, "GET", "/guides/pagin/").Code, 404, "unknown guide with a slash")
@@ -284,8 +285,8 @@ var otherPages = regexp.MustCompile(`^https://(www\.standardwebhooks\.com|www\.r
 
 func TestLinks(t *testing.T) {
 	handler := newHandler(t)
-	for _, name := range order { // a translation has the same links
-		page := send(handler, "GET", root+"/"+name).Body.String()
+	for _, name := range guideNames { // a translation has the same links
+		page := send(handler, "GET", guidesPath+"/"+name).Body.String()
 		_, article, _ := strings.Cut(page, "<article>")
 		article, _, _ = strings.Cut(article, "</article>")
 		for _, link := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(article, -1) {

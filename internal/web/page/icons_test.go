@@ -1,4 +1,4 @@
-package icon
+package page
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"palmares/internal/dev/check"
-	"palmares/internal/web/page"
 )
 
 func decode(t *testing.T, data []byte) image.Image {
@@ -29,7 +28,7 @@ func pixel(i image.Image, x, y int) color.NRGBA {
 
 func read(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := files.ReadFile("files/" + name)
+	data, err := iconFiles.ReadFile("icons/" + name)
 	check.OK(t, err)
 	return data
 }
@@ -92,7 +91,7 @@ func TestICO(t *testing.T) {
 }
 
 func TestHandlers(t *testing.T) {
-	icons := New(page.Service{ServiceName: `palmarès "<&>`})
+	icons := Service{ServiceName: `palmarès "<&>`}.Icons()
 	get := func(method, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		icons.ServeHTTP(w, httptest.NewRequest(method, path, nil))

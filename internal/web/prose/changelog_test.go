@@ -1,4 +1,4 @@
-package guide
+package prose
 
 import (
 	"encoding/xml"
@@ -16,7 +16,7 @@ import (
 func TestChangelogIsCurrent(t *testing.T) {
 	want, err := os.ReadFile("../../../CHANGELOG.md")
 	check.OK(t, err)
-	check.Equal(t, changelogText, string(want), "another changelog.md than CHANGELOG.md")
+	check.Equal(t, changelog, string(want), "another changelog.md than CHANGELOG.md")
 }
 
 func TestChangelog(t *testing.T) {
@@ -32,7 +32,7 @@ func TestChangelog(t *testing.T) {
 	}
 	for _, path := range []string{"/changelog.md", "/changelog"} {
 		text := send(handler, "GET", path, "Accept", "text/markdown")
-		if text.Code != 200 || text.Header().Get("Content-Type") != page.MarkdownType || text.Body.String() != changelogText {
+		if text.Code != 200 || text.Header().Get("Content-Type") != page.MarkdownType || text.Body.String() != changelog {
 			t.Errorf("%s: got %d %v, want the changelog as Markdown", path, text.Code, text.Header())
 		}
 	}
@@ -44,12 +44,12 @@ func TestChangelogFeed(t *testing.T) {
 	if err := xml.Unmarshal(got.Body.Bytes(), &feed); err != nil || got.Header().Get("Content-Type") != "application/atom+xml; charset=utf-8" {
 		t.Fatalf("got %v and %v, want Atom", err, got.Header())
 	}
-	if feed.ID != "tag:catalog.example,2026:changelog" || len(feed.Entries) != len(versions(changelogText)) || !feed.Updated.Equal(feed.Entries[0].Updated.Time) {
+	if feed.ID != "tag:catalog.example,2026:changelog" || len(feed.Entries) != strings.Count(changelog, "] - 2") || !feed.Updated.Equal(feed.Entries[0].Updated.Time) {
 		t.Errorf("got %+v, want an entry for each version", feed)
 	}
 	g, err := New(testConfig)
 	check.OK(t, err)
-	entry, err := g.changelogAtom("# Changelog\n\n## [Unreleased]\n- Soon.\n\n## [2.0] - 2027-01-02\n### Removed\n- `a` & b.\n\n## [1.0] - 2026-12-31\n- First.\n")
+	entry, err := g.changelogFeed("# Changelog\n\n## [Unreleased]\n- Soon.\n\n## [2.0] - 2027-01-02\n### Removed\n- `a` & b.\n\n## [1.0] - 2026-12-31\n- First.\n")
 	check.OK(t, err)
 	if feed = (atomxml.Feed{}); xml.Unmarshal(entry.Body(), &feed) != nil || len(feed.Entries) != 2 {
 		t.Fatalf("got %s, want two entries", entry.Body())

@@ -1,4 +1,4 @@
-package info_test
+package prose_test
 
 import (
 	"net/http"
@@ -12,12 +12,12 @@ import (
 	"unicode/utf8"
 
 	"palmares/internal/dev/check"
-	"palmares/internal/web/info"
 	"palmares/internal/web/page"
+	"palmares/internal/web/prose"
 )
 
-func config(folder string) info.Config {
-	return info.Config{
+func config(folder string) prose.Config {
+	return prose.Config{
 		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: `Palma "res" <x>`, Credit: "Source : palmares (https://palmares.example)", Contact: "hello@palmares.example", Plans: page.Plans{
 			Anonymous: page.Plan{DailyQuota: 123, Streams: 5}, Developer: page.Plan{DailyQuota: 4567, Keys: 3, Embeddings: true, Downloads: true},
 			Pro: page.Plan{Keys: 10, Embeddings: true, Downloads: true, Webhooks: true, MonthlyEuros: 89, Uptime: 98},
@@ -26,9 +26,9 @@ func config(folder string) info.Config {
 	}
 }
 
-func serve(t *testing.T, cfg info.Config) http.Handler {
+func serve(t *testing.T, cfg prose.Config) http.Handler {
 	t.Helper()
-	pages, err := info.New(cfg)
+	pages, err := prose.New(cfg)
 	check.OK(t, err)
 	return page.Localize(pages)
 }
@@ -50,7 +50,7 @@ var (
 
 func TestEveryPageInBothLanguages(t *testing.T) {
 	handler := serve(t, config(""))
-	for _, path := range info.Paths() {
+	for _, path := range prose.TextPaths() {
 		for _, l := range []string{"en", "fr"} {
 			target := "/" + l + path
 			body, header := get(t, handler, target, "text/html")
@@ -109,7 +109,7 @@ func TestFigures(t *testing.T) {
 // The About page states what is known and leaves out the rest.
 func TestAbout(t *testing.T) {
 	cfg := config("")
-	cfg.Facts = info.Facts{Publisher: "Ana <b>*Éditions*</b>", Address: "3 rue de l'Encre, Paris", Registration: "RCS Paris 1", Director: "Ana Martin", Host: "Hôte", HostPhone: "+33 2"}
+	cfg.Facts = prose.Facts{Publisher: "Ana <b>*Éditions*</b>", Address: "3 rue de l'Encre, Paris", Registration: "RCS Paris 1", Director: "Ana Martin", Host: "Hôte", HostPhone: "+33 2"}
 	handler := serve(t, cfg)
 	for target, want := range map[string][]string{
 		"/en/about": {"<strong>Publisher:</strong> Ana &lt;b&gt;*Éditions*&lt;/b&gt;, 3 rue de l'Encre, Paris<", "<strong>Registration:</strong> RCS Paris 1<", "<strong>Director of publication:</strong> Ana Martin<", "<strong>Hosting company:</strong> Hôte, +33\u00a02<", `<a href="mailto:hello@palmares.example">`, `href="/en/method"`, `href="/en/licence"`, `href="/en/pricing"`},
@@ -131,9 +131,9 @@ func TestAbout(t *testing.T) {
 	if body, _ := get(t, serve(t, cfg), "/en/about", "text/html"); !strings.Contains(body, "has not provided these details") || strings.Contains(body, "Publisher:") {
 		t.Error("got no words for missing facts, want some")
 	}
-	cfg.Facts, cfg.Demo = info.DemoFacts, true
+	cfg.Facts, cfg.Demo = prose.DemoFacts, true
 	for target, want := range map[string]string{"/en/about": "This is a demo", "/fr/about": "Ceci est une démonstration"} {
-		if body, _ := get(t, serve(t, cfg), target, "text/html"); !strings.Contains(body, want) || !strings.Contains(body, info.DemoFacts.Director) {
+		if body, _ := get(t, serve(t, cfg), target, "text/html"); !strings.Contains(body, want) || !strings.Contains(body, prose.DemoFacts.Director) {
 			t.Errorf("%s: got facts of the demo without %q, want it", target, want)
 		}
 	}
@@ -141,12 +141,12 @@ func TestAbout(t *testing.T) {
 
 func TestReadFacts(t *testing.T) {
 	for text, want := range map[string]struct {
-		facts info.Facts
+		facts prose.Facts
 		err   string
 	}{
 		"":            {},
 		"# nothing\n": {},
-		"publisher-name: ' L''Encre: SAS '\nhosting-phone: +33 2\npublisher-vat: 0012\npublisher-phone:\n": {info.Facts{Publisher: "L'Encre: SAS", HostPhone: "+33 2", VAT: "0012"}, ""},
+		"publisher-name: ' L''Encre: SAS '\nhosting-phone: +33 2\npublisher-vat: 0012\npublisher-phone:\n": {prose.Facts{Publisher: "L'Encre: SAS", HostPhone: "+33 2", VAT: "0012"}, ""},
 		"PUBLISHER_NAME: Ana":              {err: "PUBLISHER_NAME: no fact has this name; use one of publisher-name, publisher-address"},
 		"hosting-name: \"a\\nb\"":          {err: "hosting-name: must be text on one line"},
 		"hosting-name: |\n  a\n  b\n":      {err: "hosting-name: must be text on one line"},
@@ -154,7 +154,7 @@ func TestReadFacts(t *testing.T) {
 		"hosting-name: a\nhosting-name: b": {err: `lines such as "publisher-name: NAME": yaml: `},
 		"hosting-name: a: b":               {err: `lines such as "publisher-name: NAME": yaml: `},
 		"Ana":                              {err: `lines such as "publisher-name: NAME": yaml: `},
-		"security-contact: ana@example.com\nsecurity-expires: 2027-06-30": {info.Facts{SecurityContact: "ana@example.com", SecurityExpires: "2027-06-30"}, ""},
+		"security-contact: ana@example.com\nsecurity-expires: 2027-06-30": {prose.Facts{SecurityContact: "ana@example.com", SecurityExpires: "2027-06-30"}, ""},
 		"security-contact: http://example.com":                            {err: `security-contact: must be an email address or an https URL (got "http://example.com")`},
 		"security-expires: 30.6.2027":                                     {err: `security-expires: must have the form 2027-06-30 (got "30.6.2027")`},
 		strings.Repeat("#", 1<<20+1):                                      {err: "the file has 1048577 bytes; at most 1048576 are allowed"},
@@ -162,7 +162,7 @@ func TestReadFacts(t *testing.T) {
 		folder := t.TempDir()
 		file := filepath.Join(folder, "facts.yml")
 		check.OK(t, os.WriteFile(file, []byte(text), 0o600))
-		got, err := info.ReadFacts(folder)
+		got, err := prose.ReadFacts(folder)
 		switch {
 		case want.err != "" && (err == nil || !strings.HasPrefix(err.Error(), file+": ") || !strings.Contains(err.Error(), want.err)):
 			t.Errorf("%.40q: got error %v, want the file and %q", text, err, want.err)
@@ -171,7 +171,7 @@ func TestReadFacts(t *testing.T) {
 		}
 	}
 	for _, folder := range []string{"", t.TempDir()} {
-		if got, err := info.ReadFacts(folder); err != nil || len(got.Missing()) != 7 {
+		if got, err := prose.ReadFacts(folder); err != nil || len(got.Missing()) != 7 {
 			t.Errorf("without a file: got %+v, %v, want no facts", got, err)
 		}
 	}
@@ -180,7 +180,7 @@ func TestReadFacts(t *testing.T) {
 func TestSecurityProblem(t *testing.T) {
 	now := time.Date(2027, 6, 1, 12, 0, 0, 0, time.UTC)
 	for expires, want := range map[string]string{"": "is missing", "2027-06-01": "expired on 2027-06-01", "2027-06-30": "expires on 2027-06-30", "2027-07-02": ""} {
-		got := info.Facts{SecurityContact: "ana@example.com", SecurityExpires: expires}.SecurityProblem(now)
+		got := prose.Facts{SecurityContact: "ana@example.com", SecurityExpires: expires}.SecurityProblem(now)
 		check.Contains(t, got, want, "%q", expires)
 		check.Equal(t, (got == ""), (want == ""), "%q", expires)
 	}
@@ -216,12 +216,12 @@ func TestOwnTexts(t *testing.T) {
 		"pricing.en.md": {"# Plans\n\nText.\n\n```\ncode\n```\n", "a code block has no language"},
 	} {
 		write(name, want.text)
-		if _, err := info.New(config(folder)); err == nil || !strings.Contains(err.Error(), want.message) || !strings.Contains(err.Error(), filepath.Join(folder, name)) {
+		if _, err := prose.New(config(folder)); err == nil || !strings.Contains(err.Error(), want.message) || !strings.Contains(err.Error(), filepath.Join(folder, name)) {
 			t.Errorf("%s: got error %v, want the file and %q", name, err, want.message)
 		}
 		check.OK(t, os.Remove(filepath.Join(folder, name)))
 	}
-	if _, err := info.New(config(filepath.Join(folder, "none"))); err == nil || !strings.Contains(err.Error(), "PALMARES_PAGES_DIR") {
+	if _, err := prose.New(config(filepath.Join(folder, "none"))); err == nil || !strings.Contains(err.Error(), "PALMARES_PAGES_DIR") {
 		t.Errorf("missing folder: got error %v, want the name of the setting", err)
 	}
 }

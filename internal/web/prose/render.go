@@ -1,4 +1,4 @@
-package guide
+package prose
 
 import (
 	"bytes"
@@ -21,65 +21,38 @@ import (
 
 // Render converts Markdown to HTML, with the texts of buttons in a language, which
 // may differ from that of the Markdown. Raw HTML in the Markdown is left out.
-func Render(l lang.Language, text string) (template.HTML, error) {
-	return render(l, text, parser.NewContext())
-}
+func Render(l lang.Language, text string) (template.HTML, error) { return render(l, text, nil) }
+
+var headingID = regexp.MustCompile(`<h[1-6] id="([^"]*)">`)
 
 // renderTranslation gives headings the IDs of the original, so that links to a
 // section work in every language.
 func renderTranslation(l lang.Language, text, original string) (template.HTML, error) {
-	if text == original {
-		return Render(l, text)
-	}
 	html, err := Render(lang.English, original)
 	if err != nil {
 		return "", err
 	}
-	ids := &headingIDs{}
-	for _, heading := range headingID.FindAllStringSubmatch(string(html), -1) {
-		*ids = append(*ids, heading[1])
-	}
-	return render(l, text, parser.NewContext(parser.WithIDs(ids)))
+	return render(l, text, headingID.FindAllStringSubmatch(string(html), -1))
 }
 
-var headingID = regexp.MustCompile(`<h[1-6] id="([^"]*)">`)
-
-// headingIDs are the IDs of the next headings.
-type headingIDs []string
-
-// Generate implements parser.IDs.
-func (ids *headingIDs) Generate([]byte, ast.NodeKind) []byte {
-	if len(*ids) == 0 {
-		return nil // a test compares the headings
-	}
-	next := (*ids)[0]
-	*ids = (*ids)[1:]
-	return []byte(next)
-}
-
-// Put implements parser.IDs.
-func (*headingIDs) Put([]byte) {}
-
-func render(l lang.Language, text string, context parser.Context) (template.HTML, error) {
+func render(l lang.Language, text string, ids [][]string) (template.HTML, error) {
 	markdown := goldmark.New(
 		goldmark.WithExtensions(extension.Table),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
-		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(&nodeRenderer{lang: l}, 100))), // before the default renderer
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(&nodeRenderer{lang: l, ids: ids}, 100))), // before the default renderer
 	)
 	var html bytes.Buffer
-	if err := markdown.Convert([]byte(text), &html, parser.WithContext(context)); err != nil {
-		return "", err
-	}
-	return template.HTML(html.String()), nil // goldmark escapes everything else
+	err := markdown.Convert([]byte(text), &html)
+	return template.HTML(html.String()), err // goldmark escapes everything else
 }
 
 // nodeRenderer renders headings with anchors, code blocks with a copy button and
 // tables that scroll. Each page needs its own.
 type nodeRenderer struct {
-	lang    lang.Language
-	codes   int
-	tables  int
-	section string // text of the current heading
+	lang          lang.Language
+	ids           [][]string // of the next headings, in matches; without them, they are made from the texts
+	codes, tables int
+	section, id   string // text and ID of the current heading
 }
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -91,14 +64,16 @@ func (r *nodeRenderer) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 
 func (r *nodeRenderer) heading(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	n := node.(*ast.Heading)
-	id, _ := n.AttributeString("id")
 	if entering {
-		r.section = textOf(n, source)
-		fmt.Fprintf(w, `<h%d id="%s">`, n.Level, id)
+		id, _ := n.AttributeString("id")
+		if r.section, r.id = textOf(n, source), fmt.Sprintf("%s", id); len(r.ids) > 0 {
+			r.id, r.ids = r.ids[0][1], r.ids[1:]
+		}
+		fmt.Fprintf(w, `<h%d id="%s">`, n.Level, r.id)
 		return ast.WalkContinue, nil
 	}
 	if n.Level > 1 {
-		fmt.Fprintf(w, ` <a class="anchor" lang="%s" href="#%s" aria-label="%s">#</a>`, r.lang, id, template.HTMLEscapeString(r.lang.Text("Link to: %s", r.section)))
+		fmt.Fprintf(w, ` <a class="anchor" lang="%s" href="#%s" aria-label="%s">#</a>`, r.lang, r.id, template.HTMLEscapeString(r.lang.Text("Link to: %s", r.section)))
 	}
 	fmt.Fprintf(w, "</h%d>\n", n.Level)
 	return ast.WalkContinue, nil
@@ -169,3 +144,34 @@ func textOf(n ast.Node, source []byte) string {
 	}
 	return text.String()
 }
+
+// Info is the info string of a code block: the language, the file to save it as,
+// and for programs that do not end, the output to wait for.
+type Info struct {
+	Language string
+	Name     string // file name; for an event in JSON, its type
+	Until    string
+}
+
+// ParseInfo parses the text after the fence of a code block, for example
+// "js receiver.mjs" or "sh until=listening".
+func ParseInfo(text string) (info Info) {
+	for i, word := range strings.Fields(text) {
+		until, ok := strings.CutPrefix(word, "until=")
+		switch {
+		case i == 0:
+			info.Language = word
+		case ok:
+			info.Until = until
+		default:
+			info.Name = word
+		}
+	}
+	return info
+}
+
+// IsFile reports whether the block is the content of a settings file.
+func (i Info) IsFile() bool { return i.Language == "json" && strings.HasSuffix(i.Name, ".json") }
+
+// Runs reports whether the block is code to run and not sample output.
+func (i Info) Runs() bool { return i.Language != "json" && i.Language != "text" }
