@@ -62,7 +62,8 @@ func (s *schemas) toOpenAPI(given record.Schema) object {
 		schema.add("enum", []any{value})
 	}
 	for _, name := range []string{"description", "required", "enum", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", "uniqueItems"} {
-		if value := given[name]; value != nil {
+		value := given[name]
+		if names, ok := value.([]string); value != nil && (!ok || len(names) > 0) { // OpenAPI 3.0 allows no empty list
 			schema.add(name, value)
 		}
 	}
