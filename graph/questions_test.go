@@ -139,7 +139,7 @@ func TestOrderOfVersions(t *testing.T) {
 		type version struct {
 			FirstRelease int
 			LastRelease  *int
-			Type, Date   string
+			Event, Date  string
 		}
 		type tool struct {
 			Slug        string
@@ -147,7 +147,7 @@ func TestOrderOfVersions(t *testing.T) {
 		}
 		several := 0
 		for _, found := range decode[struct{ Tools struct{ Items []tool } }](t, mustExecute(t, e,
-			`{tools {items {slug all: versions(limit: 50) {firstRelease lastRelease type date} oldest: versions(limit: 3, order: oldest_first) {firstRelease lastRelease type date}}}}`)).Tools.Items {
+			`{tools {items {slug all: versions(limit: 50) {firstRelease lastRelease event date} oldest: versions(limit: 3, order: oldest_first) {firstRelease lastRelease event date}}}}`)).Tools.Items {
 			slices.Reverse(found.All)
 			text := func(versions []version) string { data, _ := json.Marshal(versions); return string(data) }
 			expect(t, found.Slug, text(found.Oldest), text(found.All[:min(3, len(found.All))]))

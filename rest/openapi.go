@@ -261,8 +261,9 @@ func (e *endpoint) describeResponses(body object) object {
 	if e.deprecation != nil { // a component that no path uses would be a mistake
 		described.add("Deprecation", object{{"description", "The date since which the path, or a field of the response, " +
 			"is deprecated (RFC 9745)."}, {"schema", object{{"type", "string"}}}})
-		described.add("Sunset", object{{"description", "When it will be removed, if a date is set (RFC 8594)."},
-			{"schema", object{{"type", "string"}}}})
+	}
+	if e.deprecation != nil && !e.deprecation.Sunset.IsZero() {
+		described.add("Sunset", object{{"description", "When it will be removed (RFC 8594)."}, {"schema", object{{"type", "string"}}}})
 	}
 	content, mediaType := object{{"schema", body}}, "application/json"
 	if e.format != "" {

@@ -970,7 +970,9 @@ type ToolVersion {
   "The date of the first release with this version."
   date: Date!
   "The change that created this version: ` + "`" + `tool_created` + "`" + `, ` + "`" + `tool_updated` + "`" + `, ` + "`" + `tool_retired` + "`" + ` or ` + "`" + `retired_updated` + "`" + `."
-  type: ChangeType!
+  type: ChangeType! @deprecated(reason: "It is spelled unlike the events of REST and webhooks. Use ` + "`" + `event` + "`" + `. Deprecated since 2026-11-19.")
+  "The event that created this version, as in REST and webhooks: ` + "`" + `tool.created` + "`" + `, ` + "`" + `tool.updated` + "`" + `, ` + "`" + `tool.retired` + "`" + ` or ` + "`" + `retired.updated` + "`" + `."
+  event: String!
   "The names of the changed fields, as in ` + "`" + `before` + "`" + ` and ` + "`" + `after` + "`" + `; empty unless the tool was updated."
   fields: [String!]!
   "The tool before the change; see ` + "`" + `Change.before` + "`" + `. Null for the first version."
@@ -2824,6 +2826,8 @@ func (ec *executionContext) childFields_ToolVersion(ctx context.Context, field g
 		return ec.fieldContext_ToolVersion_date(ctx, field)
 	case "type":
 		return ec.fieldContext_ToolVersion_type(ctx, field)
+	case "event":
+		return ec.fieldContext_ToolVersion_event(ctx, field)
 	case "fields":
 		return ec.fieldContext_ToolVersion_fields(ctx, field)
 	case "before":
@@ -14824,6 +14828,8 @@ func (ec *executionContext) appendToolVersion(ctx context.Context, b []byte, col
 			b = appendText(b, string(obj.Date))
 		case "type":
 			b = appendText(b, string(obj.Type))
+		case "event":
+			b = appendText(b, string(obj.Event))
 		case "fields":
 			b, ok = appendMarshaler(b, ec.marshalNString2ᚕstringᚄ(ctx, field.Selections, obj.Fields))
 		case "before":
@@ -14856,6 +14862,10 @@ func (ec *executionContext) fieldContext_ToolVersion_date(_ context.Context, fie
 }
 
 func (ec *executionContext) fieldContext_ToolVersion_type(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolVersion_event(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
 }
 

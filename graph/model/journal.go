@@ -70,7 +70,7 @@ func (v *View) ToolVersions(events []*journal.Event) map[string][]*ToolVersion {
 			versions[e.Slug] = append(versions[e.Slug], &ToolVersion{
 				FirstRelease: e.Release, LastRelease: until[e.Slug],
 				Date: v.All[v.Number()-e.Release].FeedDate,
-				Type: NewChangeType(e.Type), Fields: e.Fields,
+				Type: NewChangeType(e.Type), Event: e.Type, Fields: e.Fields,
 				Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
 			})
 		}

@@ -637,6 +637,8 @@ type ToolVersion struct {
 	Date string `json:"date"`
 	// The change that created this version: `tool_created`, `tool_updated`, `tool_retired` or `retired_updated`.
 	Type ChangeType `json:"type"`
+	// The event that created this version, as in REST and webhooks: `tool.created`, `tool.updated`, `tool.retired` or `retired.updated`.
+	Event string `json:"event"`
 	// The names of the changed fields, as in `before` and `after`; empty unless the tool was updated.
 	Fields []string `json:"fields"`
 	// The tool before the change; see `Change.before`. Null for the first version.

@@ -120,8 +120,8 @@ func newGate(t *testing.T) gate {
 
 // openAPI returns the breaking changes between two OpenAPI documents. Deprecated
 // properties of responses may be removed, which oasdiff does not know. Unlike its
-// defaults, severity.txt forbids removing a parameter, and allows new values of an enum and new kinds of items,
-// such as types of events, as graphql-inspector does.
+// defaults, severity.txt forbids removing a parameter, and allows new values of an enum
+// and new kinds of items, such as types of events, as graphql-inspector does.
 func (g gate) openAPI(before, after string) string {
 	g.Helper()
 	old, current := decode(g, before), decode(g, after)
