@@ -28,7 +28,7 @@ var allowedImports = []struct {
 	{"rest", []string{"graph", "auth", "internal/core", "internal/catalog/pricing", "internal/transport/headers"}},
 	{"internal/notify", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/catalog/release"}},
 	{"internal/transport", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog/files", "internal/catalog/journal", "internal/catalog/record", "internal/catalog/release", "internal/notify/mail", "internal/notify/outbox"}},
-	{"internal/web", []string{"ent", "graph", "rest", "internal/core", "internal/catalog/journal", "internal/catalog/pricing", "internal/catalog/record", "internal/catalog/release", "internal/transport/files", "internal/transport/saved"}},
+	{"internal/web", []string{"ent", "graph", "rest", "internal/core", "internal/catalog/journal", "internal/catalog/pricing", "internal/catalog/record", "internal/catalog/release", "internal/transport/downloads", "internal/transport/saved"}},
 	{"internal/account", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/notify", "internal/transport/saved", "internal/web/chart", "internal/web/page"}},
 	{"internal/ops", []string{"ent", "internal/core", "internal/notify/mail", "internal/account/billing"}},
 	{"internal/dev", []string{"ent", "auth", "graph", "internal/core", "internal/catalog"}},

@@ -17,7 +17,7 @@ import (
 	"palmares/internal/core/limiter"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
-	"palmares/internal/transport/files"
+	"palmares/internal/transport/downloads"
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
@@ -45,7 +45,7 @@ func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes,
 	rules := auth.Rules{
 		AllowBasic: func(r *http.Request) bool { return routeOf(r).basic },
 		SavedQuery: saved.Addressed,
-		IsDownload: func(r *http.Request) bool { return rest.IsDownload(r) || files.RequiresKey(r.URL.Path) },
+		IsDownload: func(r *http.Request) bool { return rest.IsDownload(r) || downloads.RequiresKey(r.URL.Path) },
 	}
 	if cfg.OAuthDisabled() == "" {
 		rules.Accepts, rules.Challenge = cfg.resources().Accepts, cfg.resources().Challenge
@@ -75,7 +75,7 @@ func newAccess(ctx context.Context, cfg Config, db *store.Store, routes *routes,
 					caller.Advice = advice
 				}
 				return caller
-			}, Now: cfg.Now, Once: files.Counted, Record: record(stored, routes),
+			}, Now: cfg.Now, Once: downloads.Counted, Record: record(stored, routes),
 			Free: isFreeIfCached, FreeRate: &limiter.Rate[quota.Subject]{Limit: 10, Window: time.Second, Now: cfg.Now},
 		},
 		messages: &limiter.Rate[quota.Subject]{Limit: 1_000, Now: cfg.Now},

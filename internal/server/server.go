@@ -25,16 +25,16 @@ import (
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/files"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/jsonschema"
 	"palmares/internal/catalog/release"
-	"palmares/internal/catalog/schema"
 	"palmares/internal/core/edge"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
 	"palmares/internal/notify/outbox"
 	"palmares/internal/notify/webhook"
+	"palmares/internal/transport/downloads"
 	"palmares/internal/transport/feeds"
-	filedownloads "palmares/internal/transport/files"
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
@@ -202,7 +202,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	downloads := &filedownloads.Handler{Archive: archive, Newest: engine.executor.Newest, PublicURL: cfg.PublicURL, Log: cfg.Log}
+	fileDownloads := &downloads.Handler{Archive: archive, Newest: engine.executor.Newest, PublicURL: cfg.PublicURL, Log: cfg.Log}
 	agents, err := engine.newMCP(access)
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	account := portal.New(portal.Config{
 		Service: service, SignInDisabled: cfg.signInDisabled(), TrustedProxies: cfg.Proxies, Store: db, Keyring: access.keyring, Mail: mailer,
-		Billing: payments, Webhooks: webhooks, Queries: saved, API: api, IsDownload: rest.IsDownload, Files: access.quota.Count(downloads),
+		Billing: payments, Webhooks: webhooks, Queries: saved, API: api, IsDownload: rest.IsDownload, Files: access.quota.Count(fileDownloads),
 		OAuth: connect, Count: access.quota.Take, Charge: visitors.Charge, Example: func(ctx context.Context) string { return examplePath(ctx, db) },
 	})
 	texts, err := prose.New(prose.Config{Service: service, ServiceURL: cfg.ServiceURL, Folder: cfg.PagesDir, Facts: facts, Demo: isDemo})
@@ -253,7 +253,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	health := &health{store: db, log: cfg.Log, release: engine.release, loaded: engine.executor.Loaded, state: state}
 	mounts := newRoutes(table(handlers{
 		rest: api, graphql: graphQL, mcp: agents, saved: &queries.Pages{Service: service, Queries: saved, Visitors: visitors},
-		files: downloads, fileList: &filelist.Page{Service: service, Files: downloads},
+		files: fileDownloads, fileList: &filelist.Page{Service: service, Files: fileDownloads},
 		feeds: feeds.New(feeds.Config{
 			Store: db, Cache: engine.cache, PublicURL: cfg.PublicURL, ServiceName: cfg.ServiceName, Credit: cfg.Credit(), Log: cfg.Log,
 			Visitors: visitors,
@@ -261,7 +261,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 				return engine.executor.Release(ctx, graph.AsOf{Release: number})
 			},
 		}),
-		eventSchemas: journal.SchemaHandler(), feedSchemas: schema.FeedHandler(), catalog: catalog, registry: page.Handler(registryEntry.Write),
+		eventSchemas: journal.SchemaHandler(), feedSchemas: jsonschema.FeedHandler(), catalog: catalog, registry: page.Handler(registryEntry.Write),
 		site: pages, status: statusPage, account: account, oauth: connect, billing: payments,
 		prose: texts, security: texts.Security(), docs: docs, icons: service.Icons(), health: health,
 	}))

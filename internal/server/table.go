@@ -13,10 +13,10 @@ import (
 	"palmares/internal/account/oauth"
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/catalog/schema"
+	"palmares/internal/catalog/jsonschema"
 	"palmares/internal/ops/metrics"
+	"palmares/internal/transport/downloads"
 	"palmares/internal/transport/feeds"
-	"palmares/internal/transport/files"
 	"palmares/internal/transport/mcp"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
@@ -188,7 +188,7 @@ func table(h handlers) []mount {
 		{[]string{status.JSONPath}, http.HandlerFunc(h.status.ServeJSON), document.with(func(p *policy) { p.cached = notCached }), listing{}},
 		{[]string{prose.FeedPath}, h.prose, document, listing{}},
 		{[]string{journal.SchemasPath}, h.eventSchemas, document, listing{}},
-		{[]string{schema.FeedPath}, h.feedSchemas, document, listing{}},
+		{[]string{jsonschema.FeedPath}, h.feedSchemas, document, listing{}},
 		{[]string{catalogPath}, h.catalog, document, listing{}},
 
 		// Guides, reference and information.
@@ -206,10 +206,10 @@ func table(h handlers) []mount {
 		{page.IconPaths, h.icons, static, listing{}},
 
 		// Releases as files.
-		{[]string{files.Path}, h.files, policy{callers: anyone, pays: nobody, cors: true, deadline: likePages, body: noBody, cached: notCached, asSent: true}, listing{banner: "Parquet and SQLite files"}},
-		{[]string{files.LatestPath + "{name}", files.LatestPath}, h.files, policy{callers: key, basic: true, pays: nobody, cors: true, body: noBody, cached: notCached, asSent: true}, listing{}},
-		{[]string{files.ReleasesPath + "{number}/{name}", files.ReleasesPath}, h.files, policy{callers: key, basic: true, pays: onceADay, cors: true, body: noBody, cached: notCached, asSent: true}, listing{}},
-		{withMarkdown(files.PagePath), h.fileList, renderedPage, listing{}},
+		{[]string{downloads.Path}, h.files, policy{callers: anyone, pays: nobody, cors: true, deadline: likePages, body: noBody, cached: notCached, asSent: true}, listing{banner: "Parquet and SQLite files"}},
+		{[]string{downloads.LatestPath + "{name}", downloads.LatestPath}, h.files, policy{callers: key, basic: true, pays: nobody, cors: true, body: noBody, cached: notCached, asSent: true}, listing{}},
+		{[]string{downloads.ReleasesPath + "{number}/{name}", downloads.ReleasesPath}, h.files, policy{callers: key, basic: true, pays: onceADay, cors: true, body: noBody, cached: notCached, asSent: true}, listing{}},
+		{withMarkdown(downloads.PagePath), h.fileList, renderedPage, listing{}},
 
 		// Accounts.
 		{[]string{"/account", "/account/"}, h.account, accountPage, listing{banner: "sign in and create API keys"}},

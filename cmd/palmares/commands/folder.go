@@ -12,9 +12,9 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/folder"
+	"palmares/internal/catalog/jsonschema"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
-	"palmares/internal/catalog/schema"
 	"palmares/internal/core/store"
 )
 
@@ -134,7 +134,7 @@ func (c *Schemas) Run(term Terminal) error {
 	for _, recordType := range record.FeedTypes {
 		name := filepath.Join(c.Folder, recordType+".json")
 		err := writeFeed(name, nil, func(w io.Writer) error {
-			_, err := w.Write(schema.Feed(recordType))
+			_, err := w.Write(jsonschema.Feed(recordType))
 			return err
 		})
 		if err != nil {

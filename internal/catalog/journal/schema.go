@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"palmares/internal/catalog/jsonschema"
 	"palmares/internal/catalog/record"
-	jsonschema "palmares/internal/catalog/schema"
 )
 
 type (

@@ -29,7 +29,7 @@ func inBatches[T any](items []T, size int, do func([]T) error) error {
 
 // archive copies rows to the history before they change.
 func (p *publication) archive(ctx context.Context, table store.Versioned, slugs []string) error {
-	return table.Archive(ctx, p.tx, p.dialect, p.number, slugs)
+	return table.CopyToHistory(ctx, p.tx, p.dialect, p.number, slugs)
 }
 
 // storedRows reads the rows of the records that are already in the catalog.

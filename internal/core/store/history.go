@@ -35,9 +35,9 @@ var (
 
 var versioned = []Versioned{Categories, Tools, Comparisons, Sections, PriceChanges}
 
-// Archive copies the rows with the given keys to the history, before a release
+// CopyToHistory copies the rows with the given keys to the history, before a release
 // changes or removes them. Rows that this release itself has written are not copied.
-func (v Versioned) Archive(ctx context.Context, tx *ent.Tx, dialectName string, release int, keys []string) error {
+func (v Versioned) CopyToHistory(ctx context.Context, tx *ent.Tx, dialectName string, release int, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}

@@ -9,14 +9,14 @@ import (
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
-	"palmares/internal/transport/files"
+	"palmares/internal/transport/downloads"
 	"palmares/internal/web/page"
 )
 
 // Page lists the files of the newest release.
 type Page struct {
 	page.Service
-	Files *files.Handler
+	Files *downloads.Handler
 }
 
 //go:embed templates
@@ -28,7 +28,7 @@ var templates = page.NewTemplates(templateFiles, "templates", func(l lang.Langua
 			return l.Text("%s KB", l.Decimal(float64(bytes)/1e3, 0, 1))
 		}
 		return l.Text("%s MB", l.Decimal(float64(bytes)/1e6, 0, 1))
-	}, "index": func() string { return files.IndexPath }, "rows": func(n int64) string { return l.Number(int(n)) }}
+	}, "index": func() string { return downloads.IndexPath }, "rows": func(n int64) string { return l.Number(int(n)) }}
 })
 
 // ServeHTTP shows the page. While the files are being written, it says so.
@@ -42,8 +42,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				p.Log.WarnContext(r.Context(), "listing files failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 			}
 		}
-		content := p.Content(lang.Of(r.Context()), files.PagePath, page.Head{}, list)
-		content.Markdown, content.AsMarkdown = page.MarkdownPath(files.PagePath), page.WantsMarkdown(r)
+		content := p.Content(lang.Of(r.Context()), downloads.PagePath, page.Head{}, list)
+		content.Markdown, content.AsMarkdown = page.MarkdownPath(downloads.PagePath), page.WantsMarkdown(r)
 		return templates.Send(w, r, "files", content, caching)
 	})(w, r)
 }

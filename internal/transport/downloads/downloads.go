@@ -1,7 +1,7 @@
-// Package files serves releases of the catalog as files: catalog.sqlite and Parquet.
+// Package downloads serves releases of the catalog as files: catalog.sqlite and Parquet.
 // Each file requires an API key or a download token, and supports ranges, so that
 // programs such as DuckDB read only the columns they need.
-package files
+package downloads
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-// Package schema publishes JSON Schemas: those of a feed, and for package journal those
+// Package jsonschema publishes JSON Schemas: those of a feed, and for package journal those
 // of events.
-package schema
+package jsonschema
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package schema_test
+package jsonschema_test
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"palmares/internal/catalog/feed/demo"
+	schema "palmares/internal/catalog/jsonschema"
 	"palmares/internal/catalog/record"
-	"palmares/internal/catalog/schema"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
