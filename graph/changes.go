@@ -58,6 +58,7 @@ func (queryResolver) Changes(
 			return nil, err
 		}
 	}
+	r.noteCategory(category, len(numbers) == 0)
 	if slug != nil && len(numbers) == 0 {
 		if err := r.noteSlug(ctx, *slug); err != nil {
 			return nil, err
@@ -81,7 +82,7 @@ func (r *reader) noteSlug(ctx context.Context, slug string) error {
 	}
 	numbers, _, err := journal.Find(ctx, r.database().JournalEntry, journal.Query{Slug: slug, UpTo: r.Number(), Limit: 1})
 	if err == nil && len(numbers) == 0 {
-		r.unknown = append(r.unknown, Unknown{"slug", slug, cmp.Or(r.NearestTool(slug), r.NearestComparison(slug))})
+		r.note("slug", []string{slug}, func(string) bool { return false }, r.nearestSlug)
 	}
 	return err
 }

@@ -58,10 +58,13 @@ func (r *reader) findComparisons(f release.ComparisonFilter) ([]*release.Compari
 	); err != nil {
 		return nil, err
 	}
+	given := f
 	if f.Domains != nil {
 		f.Domains = model.Map(f.Domains, release.Domain)
 	}
-	return r.MatchingComparisons(f), nil
+	matching := r.MatchingComparisons(f)
+	r.noteComparisons(given, len(matching) == 0)
+	return matching, nil
 }
 
 // comparisonList lists the published comparisons that match a filter.

@@ -17,6 +17,7 @@ import (
 
 // toolFilter converts a filter to conditions on tools of the release.
 func (r *reader) toolFilter(filter *model.ToolFilter) (release.Filter, error) {
+	r.noteTools(filter)
 	return filter.Conditions(func(f *model.ToolFilter) (release.Filter, error) {
 		conditions := r.priceIncreases(f)
 		if !isSearch(f) {

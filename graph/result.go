@@ -39,10 +39,6 @@ type Result struct {
 	Cause error
 }
 
-// Unknown is a value of an argument that matches nothing, and the one that is probably
-// meant; "" if none is similar.
-type Unknown struct{ Name, Value, Nearest string }
-
 // InvalidDocument reports whether the document cannot be parsed or does not match the
 // schema.
 func (r *Result) InvalidDocument() bool { return document.InvalidDocument(r.Errors) }

@@ -42,6 +42,7 @@ func (queryResolver) EmbeddingsSync(
 	documents := &list[release.DocumentChange, model.EmbeddingsChange]{
 		err: err, items: r.DocumentChanges(orZero(category), since), nodes: r.EmbeddingsChanges,
 	}
+	r.noteCategory(category, len(documents.items) == 0)
 	items, meta, err := documents.page(ctx, page, limit)
 	if err != nil {
 		return nil, err

@@ -218,6 +218,7 @@ func (r *reader) retiredList(
 			return nil, err
 		}
 		found := r.MatchingRetired(filter)
+		r.noteCategory(filter.Category, len(found) == 0)
 		if search == nil || strings.TrimSpace(*search) == "" {
 			return found, nil
 		}

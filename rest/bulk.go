@@ -213,7 +213,7 @@ func (h *Handler) describeList(ctx context.Context, req *request) (*cache.Entry,
 	if format == table.CSV {
 		header["Content-Disposition"] = []string{fmt.Sprintf(`attachment; filename="%s-%d.csv"`, req.tag(), result.Release)}
 	}
-	h.addCommon(ctx, header, req, result)
+	h.addCommon(header, req, result)
 	entry := cache.NewEntry(SourceOf(result, h.cfg.Version), header)
 	entry.Value = &listed{result.Release, total, entry.Body()}
 	return entry, result.Newest, nil

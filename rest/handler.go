@@ -39,7 +39,6 @@ type Handler struct {
 	endpoints    []*endpoint // all of them
 	slugStatus   *graph.Operation
 	exampleSlugs *graph.Operation
-	categories   *graph.Operation
 	requests     *cache.Table[*request]
 	demoDocument []byte // the OpenAPI document with examples from the demo catalog
 	Downloads    *Downloads
@@ -70,8 +69,7 @@ func NewHandler(cfg Config, executor *graph.Executor, responses *cache.Cache) (*
 		executor: executor, cache: responses, cfg: cfg, demoDocument: document,
 		paths: endpoints, json: asJSON, yaml: asYAML, endpoints: append(endpoints, asJSON, asYAML),
 		slugStatus: operations["slug_status"], exampleSlugs: operations["example_slugs"],
-		categories: operations["categories"],
-		requests:   cache.NewTable[*request](responses, "REST requests"), Downloads: &Downloads{},
+		requests: cache.NewTable[*request](responses, "REST requests"), Downloads: &Downloads{},
 	}, nil
 }
 
@@ -244,13 +242,13 @@ func (h *Handler) newEntry(ctx context.Context, req *request, result *graph.Resu
 	if req.resumable && result.Next != "" {
 		header["Link"] = []string{"<" + h.urlWith(req, "after", result.Next) + `>; rel="next"`}
 	}
-	h.addCommon(ctx, header, req, result)
+	h.addCommon(header, req, result)
 	return cache.NewEntry(result.Body(), header)
 }
 
 // addCommon adds the headers that depend on the request, for all kinds of responses.
-func (h *Handler) addCommon(ctx context.Context, header http.Header, req *request, result *graph.Result) {
-	if unknown := h.unknownValues(ctx, req, result); unknown != nil {
+func (h *Handler) addCommon(header http.Header, req *request, result *graph.Result) {
+	if unknown := req.unknownValues(result); unknown != nil {
 		header[UnknownValuesHeader] = unknown
 	}
 	headers.AddAsOf(header, req.asOf, result, func(value any) string { return h.urlWith(req, graph.AsOfName, value) })
@@ -342,13 +340,10 @@ func embeddingsNotFound(slug string, status slugStatus) string {
 	return toolNotFound(slug, status)
 }
 
-// names finds slugs and domains, and the slugs that are most similar to others.
+// names finds the slugs that are most similar to others.
 type names interface {
 	NearestTool(slug string) string
 	NearestComparison(slug string) string
-	IsTool(slug string) bool
-	IsComparison(slug string) bool
-	UnknownDomains(domains []string) []string
 }
 
 // respondNotFound looks up the reason. If a new release was published since

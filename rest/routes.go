@@ -40,7 +40,7 @@ var routes = []route{
 		summary: "Published comparisons, newest first",
 		details: "Published head-to-head comparisons, paginated. `category` selects comparisons in which at least " +
 			"one tool belongs to the category.",
-		parameters: slices.Concat(paging, []Parameter{comparisonSlugs, comparedDomain}), isKnown: names.IsComparison},
+		parameters: slices.Concat(paging, []Parameter{comparisonSlugs, comparedDomain})},
 	{path: "/api/v1/comparatifs/{slug}", query: "comparatif", id: "getComparison",
 		summary:    "One comparison, with the scores of both tools",
 		details:    "The scores of both tools, the winner, and why it won. Either tool may be retired.",
@@ -172,7 +172,6 @@ type route struct {
 	example     string // the slug that the documentation uses: a key of exampleSlugs
 	notFound    notFoundMessage
 	nearest     func(in names, slug string) string // finds the slug to suggest instead
-	isKnown     func(in names, slug string) bool   // whether the list can have a slug; nil for active tools
 	requiresKey bool
 	deprecated  string // day of the deprecation (YYYY-MM-DD), or ""
 	sunset      string // day of the removal, or ""

@@ -1,8 +1,7 @@
 package rest
 
 import (
-	"bytes"
-	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -24,8 +23,6 @@ const (
 	maxUnknown   = 5  // names in a header
 	maxHintName  = 64 // characters of a name in a header
 	categoryName = "category"
-	slugsName    = "slugs"
-	domainName   = "domain"
 )
 
 // unknownParameters returns the header for the parameters of a query string that the
@@ -56,89 +53,50 @@ func UnknownParameters(rawQuery string, accepted []params.Param, suggested []str
 	return []string{strings.Join(hints, ", ")}
 }
 
-// unknownValues returns the header for values that match nothing: slugs, domains, and the
-// category of a list that is empty because of it; nil if there are none.
-func (h *Handler) unknownValues(ctx context.Context, req *request, result *graph.Result) []string {
-	hints := append(h.unknownKeys(ctx, req, result), h.unknownCategory(ctx, req, result)...)
-	return valuesHeader(append(hints, hintsOf(result)...))
-}
-
-// UnknownValues returns the values of the header X-Unknown-Values for values that an
-// operation noted; nil for none.
-func UnknownValues(result *graph.Result) []string { return valuesHeader(hintsOf(result)) }
-
-func hintsOf(result *graph.Result) (hints []string) {
+// UnknownValues returns the values of the header X-Unknown-Values for values that match
+// nothing, by the names of the variables that have them; nil for none.
+func UnknownValues(result *graph.Result, variables map[string]any) []string {
+	var hints []string
 	for _, v := range result.Unknown {
-		hints = append(hints, hint(v.Name+"=", v.Value, v.Nearest))
+		hints = append(hints, hint(variableOf(v, variables)+"=", v.Value, v.Nearest()))
 	}
-	return hints
-}
-
-func valuesHeader(hints []string) []string {
 	if hints == nil {
 		return nil
 	}
-	return []string{strings.Join(hints[:min(len(hints), maxUnknown)], ", ")}
+	return []string{strings.Join(hints, ", ")}
 }
 
-// unknownKeys returns hints for the slugs and domains in lists.
-func (h *Handler) unknownKeys(ctx context.Context, req *request, result *graph.Result) (hints []string) {
-	wanted, _ := req.variables[slugsName].([]string)
-	domains, _ := req.variables[domainName].([]string)
-	if wanted == nil && domains == nil || result.Release == 0 {
-		return nil
-	}
-	found, err := h.executor.Release(ctx, graph.AsOf{Release: result.Release})
-	if err != nil { // the response is valid without the hint
-		return nil
-	}
-	var in names = found
-	isKnown, nearest := names.IsTool, names.NearestTool
-	if req.isKnown != nil {
-		isKnown, nearest = req.isKnown, names.NearestComparison
-	}
-	for _, slug := range wanted {
-		if !isKnown(in, slug) && len(hints) < maxUnknown {
-			hints = append(hints, hint(slugsName+"=", slug, nearest(in, slug)))
+// variableOf returns the name of the variable that has an unknown value, or of its argument
+// if the operation itself has the value.
+func variableOf(v graph.Unknown, variables map[string]any) string {
+	for _, name := range append([]string{v.Argument}, slices.Sorted(maps.Keys(variables))...) {
+		has := false
+		switch given := variables[name].(type) {
+		case string:
+			has = given == v.Value
+		case []string:
+			has = slices.Contains(given, v.Value)
+		case []any:
+			has = slices.Contains(given, any(v.Value))
+		}
+		if has {
+			return name
 		}
 	}
-	if domains != nil {
-		for _, domain := range in.UnknownDomains(domains) {
-			hints = append(hints, hint(domainName+"=", domain, ""))
-		}
-	}
-	return hints
+	return v.Argument
 }
 
-// unknownCategory returns a hint for a list that is empty because no category has the slug.
-func (h *Handler) unknownCategory(ctx context.Context, req *request, result *graph.Result) []string {
-	wanted, given := req.variables[categoryName].(string)
-	if !given || result.Release == 0 || !bytes.HasPrefix(result.Body(), []byte(`{"data":[]`)) {
-		return nil
+// severalCategories is the advice for a category with a comma, on paths whose operation
+// has a filter of tools.
+const severalCategories = " (one category; for several, use GraphQL: ToolFilter.categories)"
+
+// unknownValues returns the header X-Unknown-Values of a response; nil for none.
+func (req *request) unknownValues(result *graph.Result) []string {
+	category, _ := req.variables[categoryName].(string)
+	if len(result.Unknown) == 1 && strings.Contains(category, ",") && slices.Contains([]string{"tools", "prices"}, req.query) {
+		return []string{hint(categoryName+"=", category, "") + severalCategories}
 	}
-	asOf := graph.AsOf{Release: result.Release}
-	categories := h.executor.Execute(ctx, graph.Request{Operation: h.categories, AsOf: asOf})
-	var list struct {
-		Data []struct{ Slug, Label string }
-	}
-	if categories.Decode(&list) != nil { // the response is valid without the hint
-		return nil
-	}
-	var slugs, labels []string
-	for _, category := range list.Data {
-		if category.Slug == wanted {
-			return nil
-		}
-		slugs, labels = append(slugs, category.Slug), append(labels, category.Label)
-	}
-	nearest := text.Nearest(wanted, slugs)
-	if label := text.Nearest(wanted, labels); nearest == "" && label != "" {
-		nearest = slugs[slices.Index(labels, label)]
-	}
-	if strings.Contains(wanted, ",") && slices.Contains([]string{"tools", "prices"}, req.query) {
-		return []string{hint(categoryName+"=", wanted, "") + " (one category; for several, use GraphQL: ToolFilter.categories)"}
-	}
-	return []string{hint(categoryName+"=", wanted, nearest)}
+	return UnknownValues(result, req.variables)
 }
 
 // hint formats a name for a header, as it is in a query string: callers choose names,

@@ -64,15 +64,37 @@ func (r *Release) IsTool(slug string) bool {
 // IsComparison reports whether a published comparison has a slug.
 func (r *Release) IsComparison(slug string) bool { return r.FindComparisons(slug) != nil }
 
-// UnknownDomains returns the domains that no active tool has.
-func (r *Release) UnknownDomains(domains []string) []string {
-	known := map[string]bool{}
-	for _, t := range r.Tools {
-		if t.Active() {
-			known[Domain(t.Domain)] = true
+// domainSet is the domains of active tools.
+type domainSet map[string]bool
+
+// IsDomain reports whether an active tool has a domain.
+func (r *Release) IsDomain(domain string) bool {
+	domains := Derived(r, func(r *Release) domainSet {
+		domains := domainSet{}
+		for _, t := range r.Tools {
+			if t.Active() {
+				domains[Domain(t.Domain)] = true
+			}
 		}
+		return domains
+	})
+	return domains[Domain(domain)]
+}
+
+// NearestCategory returns the slug of the category whose slug, or else label, is most
+// similar to a text, or "".
+func (r *Release) NearestCategory(wanted string) string {
+	var slugs, labels []string
+	for _, c := range r.Categories {
+		slugs, labels = append(slugs, c.Slug), append(labels, c.Label)
 	}
-	return slices.DeleteFunc(slices.Clone(domains), func(domain string) bool { return known[Domain(domain)] })
+	if nearest := text.Nearest(wanted, slugs); nearest != "" {
+		return nearest
+	}
+	if label := text.Nearest(wanted, labels); label != "" {
+		return slugs[slices.Index(labels, label)]
+	}
+	return ""
 }
 
 // comparisonNames finds comparisons by slugs that are spelled in a similar way.

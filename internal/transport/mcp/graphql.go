@@ -61,8 +61,8 @@ func (s *Server) query(ctx context.Context, arguments json.RawMessage) (*result,
 	r := s.newResult(executed.Data, "", []string{s.cfg.PublicURL + "/explorer"}, source(executed))
 	var hints []string
 	for _, v := range executed.Unknown {
-		nearest := slices.DeleteFunc([]string{v.Nearest}, func(name string) bool { return name == "" })
-		hints = append(hints, fmt.Sprintf("%s: no change is about %q.%s", v.Name, params.Truncate(v.Value), didYouMean(nearest)))
+		nearest := slices.DeleteFunc([]string{v.Nearest()}, func(name string) bool { return name == "" })
+		hints = append(hints, fmt.Sprintf("%s: nothing matches %q.%s", v.Argument, params.Truncate(v.Value), didYouMean(nearest)))
 	}
 	r.add(strings.Join(hints, " "))
 	return r, nil

@@ -200,7 +200,7 @@ var questions = []question{
 	}},
 	{"Le prix de Plmue a-t-il baissé ?", []step{
 		{`price_changes {"slug":"plmue"}`, "", "Did you mean plume?"},
-		{`graphql_query {"query":"{changes(slug: \"plmue\") {nodes {type}}}"}`, "hint", `slug: no change is about "plmue". Did you mean plume?`},
+		{`graphql_query {"query":"{changes(slug: \"plmue\") {nodes {type}}}"}`, "hint", `slug: nothing matches "plmue". Did you mean plume?`},
 		{`price_changes {"slug":"plume","limit":1}`, "data.before.price data.after.price", "24,90 €/mois, 19,90 €/mois"},
 	}},
 	{"How did the median monthly price develop by quarter?", []step{

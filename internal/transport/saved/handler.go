@@ -285,7 +285,7 @@ func (s *Queries) header(req *request, result *graph.Result) http.Header {
 	if rec.account != 0 {
 		header["X-Robots-Tag"] = []string{"noindex"}
 	}
-	if unknown := rest.UnknownValues(result); unknown != nil {
+	if unknown := rest.UnknownValues(result, req.variables); unknown != nil {
 		header[rest.UnknownValuesHeader] = unknown
 	}
 	headers.AddAsOf(header, req.asOf, result, func(value any) string { return s.urlWith(req, graph.AsOfName, value) })

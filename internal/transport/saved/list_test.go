@@ -142,9 +142,16 @@ func TestUnknownParameters(t *testing.T) {
 		r := s.get(t, path+query)
 		check.Equal(t, r.Header.Get("X-Unknown-Parameters"), want, query)
 	}
-	path, _ = s.save(t, ana, "changes", `query ($slug: String) {changes(slug: $slug) {nodes {type}}}`)
-	for query, want := range map[string]string{"?slug=plum": "slug=plum (did you mean plume?)", ".csv?slug=plum": "slug=plum (did you mean plume?)", "?slug=plume": "", "": ""} {
-		check.Equal(t, s.get(t, path+query).Header.Get("X-Unknown-Values"), want, query)
+	changes, _ := s.save(t, ana, "changes", `query ($slug: String) {changes(slug: $slug) {nodes {type}}}`)
+	duels, _ := s.save(t, ana, "duels", `query ($of: String, $fixed: Int = 1) {comparisons(tool: $of, winner: "plum", page: $fixed) {items {slug}}}`)
+	chosen, _ := s.save(t, ana, "chosen", `query ($in: [String!], $at: [String!]) {tools(filter: {categories: $in, domains: $at}) {items {slug}}}`)
+	for target, want := range map[string]string{
+		changes + "?slug=plum": "slug=plum (did you mean plume?)", changes + ".csv?slug=plum": "slug=plum (did you mean plume?)",
+		changes + "?slug=plume": "", changes: "",
+		duels + "?of=plum-e":                 "of=plum-e (did you mean plume?), winner=plum (did you mean plume?)",
+		chosen + "?in=code&in=chatt&at=none.example": "in=chatt (did you mean chat?), at=none.example", chosen + "?in=code&in=chat": "",
+	} {
+		check.Equal(t, s.get(t, target).Header.Get("X-Unknown-Values"), want, target)
 	}
 }
 
