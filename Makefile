@@ -166,9 +166,12 @@ bin/bench bin/chaos bin/linearizable:
 	$(GO) build -o $@ ./internal/dev/$(notdir $@)
 
 .PHONY: generate
-generate: ## Regenerate the ent and gqlgen code, and copy the changelog
+generate: ## Regenerate code and golden files, and write the next migration if the schema has changed (NAME=add_keys)
 	$(GO) generate ./ent ./internal/web/prose
 	$(GO) run ./graph/generate
+	$(GO) run ./internal/dev/newmigration $(NAME)
+	@$(GO) build ./... || { echo "The golden files are not regenerated yet: correct the code and run make generate again."; exit 1; }
+	$(GO) test ./rest ./internal/server ./internal/transport/mcp -run 'Golden|OpenAPI|TestTable|TestToolList' -update
 
 .PHONY: verify
 verify: ## Check that the generated code is up to date
@@ -177,11 +180,6 @@ verify: ## Check that the generated code is up to date
 .PHONY: contract
 contract: ## After a release: renew docs/contract, with which make test-full compares the documents of the API
 	TEST_TIER=full $(GO) test ./cmd/palmares/tests/clients -run TestContract/current -update
-
-.PHONY: migration
-migration: ## Write the next migration for both databases from the schema (NAME=add_keys)
-	@test -n "$(NAME)" || { echo "NAME is missing: make migration NAME=add_keys"; exit 2; }
-	$(GO) run ./internal/dev/newmigration $(NAME)
 
 .PHONY: audit
 audit: build ## Check modules, licenses and known vulnerabilities

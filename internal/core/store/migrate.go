@@ -17,7 +17,7 @@ import (
 )
 
 // The migrations of both databases: NNNN_name.sql, applied in order, never
-// edited once released. `make migration` writes new ones. The first one creates all
+// edited once released. `make generate` writes new ones. The first one creates all
 // tables; upgradeFile replaces it in databases that earlier migrations created.
 //
 // The runner is custom because all pending migrations must be applied in one

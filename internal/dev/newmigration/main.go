@@ -1,13 +1,15 @@
-// Newmigration writes the next migration of both databases: what the ent schema
-// has and the existing migrations lack. Review it before you commit it.
+// Newmigration writes the next migration of both databases, if the ent schema has what
+// the existing migrations lack. Review it before you commit it.
 //
-//	make migration NAME=add_keys
+//	make generate NAME=add_keys
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"palmares/internal/core/store"
@@ -18,35 +20,42 @@ import (
 
 func main() {
 	testkit.Main("newmigration", func(t testing.TB) {
-		if len(os.Args) != 2 {
-			t.Fatal("usage: newmigration NAME")
+		name := strings.Join(os.Args[1:], "_")
+		// Most changes of the schema concern both databases, and SQLite needs no server.
+		if name == "" {
+			if drift := statementsFor(t, testkit.SQLite(t)); drift.statements != "" {
+				t.Fatal("the schema has changed: name the next migration, as in make generate NAME=add_keys")
+			}
+			return
 		}
-		write(t, os.Args[1])
+		write(t, name)
 	})
 }
 
+// difference is what a database lacks after its last migration.
+type difference struct {
+	last       int
+	statements string
+}
+
+func statementsFor(t testing.TB, cfg store.Config) difference {
+	steps, err := testkit.Open(t, cfg).Migrations(t.Context())
+	check.OK(t, err)
+	statements, err := drift.Statements(t.Context(), cfg)
+	check.OK(t, err)
+	return difference{steps[len(steps)-1].Version, statements}
+}
+
 func write(t testing.TB, name string) {
-	next, drifts, changed := 0, map[string]string{}, false
-	for dir, cfg := range map[string]store.Config{"sqlite": testkit.SQLite(t), "postgres": testkit.Postgres(t)} {
-		s := testkit.Open(t, cfg)
-		steps, err := s.Migrations(t.Context())
-		check.OK(t, err)
-		statements, err := drift.Statements(t.Context(), cfg)
-		check.OK(t, err)
-		// Both databases get a file, so that their numbers stay the same.
-		if statements == "" {
-			statements = "-- No change on this database."
-		} else {
-			changed = true
-		}
-		next, drifts[dir] = max(next, steps[len(steps)-1].Version+1), statements
-	}
-	if !changed {
+	found := map[string]difference{"sqlite": statementsFor(t, testkit.SQLite(t)), "postgres": statementsFor(t, testkit.Postgres(t))}
+	if found["sqlite"].statements+found["postgres"].statements == "" {
 		t.Fatal("the migrations already match the schema")
 	}
-	for dir, statements := range drifts {
+	next := max(found["sqlite"].last, found["postgres"].last) + 1
+	for dir, lacks := range found {
+		// Both databases get a file, so that their numbers stay the same.
 		file := filepath.Join("internal", "core", "store", "migrations", dir, fmt.Sprintf("%04d_%s.sql", next, name))
-		check.OK(t, os.WriteFile(file, []byte(statements+"\n"), 0o644))
+		check.OK(t, os.WriteFile(file, []byte(cmp.Or(lacks.statements, "-- No change on this database.")+"\n"), 0o644))
 		fmt.Println("wrote", file)
 	}
 }

@@ -43,10 +43,6 @@ func change(file, from, to string, commands ...string) step {
 
 const changes = "change "
 
-const updateTable = "go test ./internal/server -run TestTable -update"
-
-const updateGolden = "go test ./rest -run 'Golden|OpenAPI' -update"
-
 var recipes = []recipe{
 	{
 		name:     "Add a field to tools",
@@ -59,7 +55,7 @@ var recipes = []recipe{
 			{"internal/catalog/release/tool.go", `t := &Tool{`, `		License: row.License,`, nil},
 			{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String", nil},
 			{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`,
-				[]string{"make generate", "make migration NAME=add_license", updateGolden}},
+				[]string{"make generate NAME=add_license"}},
 		},
 	},
 	{
@@ -68,14 +64,14 @@ var recipes = []recipe{
 		steps: []step{
 			{"internal/catalog/release/tool.go", `type Tool struct {`, `	HasAvis bool // there is a page with its review`, nil},
 			{"internal/catalog/release/tool.go", `t := &Tool{`, `		HasAvis: row.AvisURL != nil,`, nil},
-			{"graph/schema/tool.graphql", `  hasEmbeddings: Boolean`, "  \"Tools with or without a page with their review.\"\n  hasAvis: Boolean", []string{"make generate"}},
+			{"graph/schema/tool.graphql", `  hasEmbeddings: Boolean`, "  \"Tools with or without a page with their review.\"\n  hasAvis: Boolean", nil},
 			{"graph/model/filter.go", `release.Where(func(t *release.Tool) bool { return t.InEmbeddings`,
 				"	}\n	if f.HasAvis != nil {\n		all = append(all, release.Where(func(t *release.Tool) bool { return t.HasAvis == *f.HasAvis }))", nil},
 			change("rest/routes.go", `	obsolescenceMax = Parameter`,
 				"	hasAvis = Parameter{Param: params.Param{Name: \"has_avis\"}, Description: \"Tools with or without a page with their review.\"}\n	obsolescenceMax = Parameter"),
 			change("rest/routes.go", `obsolescenceMax, search, language, sort}`, `obsolescenceMax, hasAvis, search, language, sort}`),
 			change("rest/queries/tools.graphql", `$obsolescence_max: Float,`, `$obsolescence_max: Float, $has_avis: Boolean,`),
-			change("rest/queries/tools.graphql", `$obsolescence_max,`, `$obsolescence_max, hasAvis: $has_avis,`, updateGolden),
+			change("rest/queries/tools.graphql", `$obsolescence_max,`, `$obsolescence_max, hasAvis: $has_avis,`, "make generate"),
 		},
 	},
 	{
@@ -84,7 +80,7 @@ var recipes = []recipe{
 		steps: []step{
 			{"rest/routes.go", `var routes = []route{`, `	{path: "/api/v1/totals", query: "totals", id: "getTotals", summary: "Totals", details: "The number of active and retired tools."},`, nil},
 			{"rest/queries/totals.graphql", "", "query totals {\n  body: stats {\n    ...Totals\n  }\n}\n\nfragment Totals on Statistics {\n  active: toolsTotal\n  retired: toolsRetired\n}\n",
-				[]string{updateGolden, updateTable}},
+				[]string{"make generate"}},
 		},
 	},
 }
