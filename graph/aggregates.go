@@ -215,7 +215,7 @@ func (queryResolver) PriceChangeCounts(
 	if includeRetired && r.Partial() {
 		return nil, release.ErrPartial
 	}
-	conditions, err := r.toolFilter(filter)
+	conditions, err := r.conditions(filter)
 	months, tooMany := r.periods(includeEmpty, release.PriceChanges, release.Month, since, nil)
 	if err := cmp.Or(err, tooMany); err != nil {
 		return nil, err

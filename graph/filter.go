@@ -15,9 +15,14 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// toolFilter converts a filter to conditions on tools of the release.
+// toolFilter converts a filter to conditions on active tools of the release.
 func (r *reader) toolFilter(filter *model.ToolFilter) (release.Filter, error) {
 	r.noteTools(filter)
+	return r.conditions(filter)
+}
+
+// conditions is toolFilter for lists that may also have retired tools.
+func (r *reader) conditions(filter *model.ToolFilter) (release.Filter, error) {
 	return filter.Conditions(func(f *model.ToolFilter) (release.Filter, error) {
 		conditions := r.priceIncreases(f)
 		if !isSearch(f) {
