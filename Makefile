@@ -95,8 +95,8 @@ UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc unicode/
 	github.com/vektah/gqlparser/v2/lexer github.com/vektah/gqlparser/v2/parser
 RACE := -race $(foreach package,$(UNWATCHED),'-gcflags=$(package)=-race=false -d=checkptr=0')
 
-# The chaos test runs alone: it breaks services under load, and a busy machine would
-# break them too.
+# The test of faults runs alone: it breaks services under load, and a busy machine
+# would be too slow to judge the result.
 FULL := TEST_TIER=full $(TEST)
 .PHONY: test-full test-others
 test-full: ## Test everything: also with browsers, clients, Redis, nginx, LibreOffice, faults and the race detector (PKG, RUN)
@@ -113,9 +113,9 @@ else
 endif
 
 test-others:
-	$(FULL) $(filter-out %/chaos $(RACE_PACKAGES:./%=palmares/%),$(shell $(GO) list ./...))
+	$(FULL) $(filter-out %/faults $(RACE_PACKAGES:./%=palmares/%),$(shell $(GO) list ./...))
 	CGO_ENABLED=1 TEST_TIER=full $(TEST) $(RACE) $(RACE_PACKAGES)
-	$(FULL) ./internal/dev/chaos
+	$(FULL) ./internal/dev/faults
 
 # Needs a quiet machine: performance scores depend on it.
 LIGHTHOUSE := internal/dev/lighthouse
@@ -149,20 +149,16 @@ profile: build bin/bench ## Write a CPU profile of a server that responds from i
 soak: build bin/bench ## Load a server for SOAK (default 10m), with an import every 20 s; fails if memory grows
 	bin/bench ./bin/palmares soak
 
-.PHONY: chaos
-chaos: build bin/chaos ## Inject faults into three servers and their services under load; fails if a goal is missed (SHORT=1 for short faults)
-	bin/chaos $(if $(SHORT),-short) ./bin/palmares
-
-.PHONY: linearizable
-linearizable: build bin/linearizable ## Record what clients see for SECONDS (default 120) while services fail, and check the histories
-	bin/linearizable -seconds $(or $(SECONDS),120) ./bin/palmares
+.PHONY: faults
+faults: build bin/faults ## Inject faults into three servers and their services under load, and check what clients see (SHORT=1, SECONDS=60)
+	bin/faults $(if $(SHORT),-short) $(if $(SECONDS),-seconds $(SECONDS)) ./bin/palmares
 
 .PHONY: simulate
 simulate: ## Replay a simulated hour and print what happened (SEED=123, RUN=quotas to select a part)
 	SEED=$(or $(SEED),1) $(GO) test -v -run 'TestSimulation$$/$(RUN)' ./internal/dev/simulation
 
-.PHONY: bin/bench bin/chaos bin/linearizable
-bin/bench bin/chaos bin/linearizable:
+.PHONY: bin/bench bin/faults
+bin/bench bin/faults:
 	$(GO) build -o $@ ./internal/dev/$(notdir $@)
 
 .PHONY: generate

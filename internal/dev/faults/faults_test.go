@@ -2,23 +2,29 @@ package main
 
 import (
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/repo"
 )
 
-// The short form of make chaos. Goals about time may be missed here: the machine
-// is busy with other tests.
-func TestChaos(t *testing.T) {
+// The short form of make faults. A busy machine may be too slow for some goals, but
+// not for those that no delay excuses.
+func TestFaults(t *testing.T) {
 	testkit.FullTier(t, "it breaks services for minutes")
 	var out strings.Builder
-	met := run(t, &out, options{short: true, ignoreTiming: true})
+	result := run(t, &out, options{short: true, folder: filepath.Join(repo.Root(t), "test-output")})
 	t.Log("\n" + out.String())
-	if !met {
+	switch result {
+	case missed:
 		t.Error("a goal is missed")
+	case notJudged:
+		testkit.SkipUnsupported(t, "the machine was too slow to judge every goal")
 	}
 }
 
@@ -64,33 +70,35 @@ func TestRequestsOfAllDays(t *testing.T) {
 
 func TestGoals(t *testing.T) {
 	good := func() *outcome {
-		return &outcome{fault: fault{name: "a fault"}, redisMayLose: 2, mayLose: 2, granted: dailyQuota}
+		return &outcome{fault: fault{name: "a fault", noFailure: true}, redisMayLose: 2, mayLose: 2, granted: dailyQuota}
 	}
 	for name, spoil := range map[string]func(*outcome){
 		"cached reads never fail":    func(o *outcome) { o.cached.failed = 1 },
 		"no response mixes":          func(o *outcome) { o.mixed = 1 },
 		"no server goes back":        func(o *outcome) { o.older = 1 },
-		"and then with 503":          func(o *outcome) { o.uncached.failed = 1 },
+		"only with 503":              func(o *outcome) { o.uncached.failed = 1 },
+		"only while a database":      func(o *outcome) { o.uncached.refused = 1 },
 		"counts are exact":           func(o *outcome) { o.redis.lost = 3 },
+		"histories follow":           func(o *outcome) { o.violations = []string{"one"} },
+		"Redis responds in time":     func(o *outcome) { o.inexact = true },
 		"enforce a quota together":   func(o *outcome) { o.granted = dailyQuota + 1 },
-		"every event is delivered":   func(o *outcome) { o.wrongIDs = 1 },
+		"every event is delivered":   func(o *outcome) { o.lost = 1 },
 		"everything recovers within": func(o *outcome) { o.delivered = 6 * time.Second },
 	} {
-		bad := good()
-		spoil(bad)
-		var out strings.Builder
-		if printGoals(&out, []*outcome{good(), bad}, true) {
-			t.Errorf("%s: got all goals met, want one missed", name)
-		}
-		if timing := bad.delivered > maxRecovery; printGoals(io.Discard, []*outcome{good(), bad}, false) != timing {
-			t.Errorf("%s: got %v without timing, want %v", name, !timing, timing)
-		}
-		for line := range strings.Lines(out.String()) {
-			check.Equal(t, strings.Contains(line, name), strings.Contains(line, "MISSED; a fault: "), "%s: %s", name, line)
+		for _, slow := range []bool{false, true} {
+			bad := good()
+			bad.slow = slow
+			spoil(bad)
+			var out strings.Builder
+			got, want := printGoals(&out, []*outcome{good(), bad}), missed
+			if slow && slices.Contains([]string{"only while a database", "Redis responds in time", "enforce a quota together", "everything recovers within"}, name) {
+				want = notJudged
+			}
+			check.Equal(t, got, want, "%s, slow: %v", name, slow)
+			for line := range strings.Lines(out.String()) {
+				check.Equal(t, strings.Contains(line, name), strings.Contains(line, want.String()+"; a fault: "), "%s: %s", name, line)
+			}
 		}
 	}
-	var out strings.Builder
-	if !printGoals(&out, []*outcome{good()}, true) {
-		t.Errorf("got %s, want all goals met", &out)
-	}
+	check.Equal(t, printGoals(io.Discard, []*outcome{good()}), met, "the goals of a good outcome")
 }

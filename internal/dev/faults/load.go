@@ -42,13 +42,13 @@ const graphql = `{feed{release updatedAt} stats{toolsTotal toolsAvgScore} catego
 // queries are sent in turn. {number} is the number of the request, which makes
 // it unique.
 var queries = []query{
-	{name: "tools", cached: true, path: "/api/v1/tools?limit=50"},
-	{name: "prices, with a key", cached: true, keyed: true, path: "/api/v1/pricing?limit=50"},
+	{name: "tools", cached: true, path: "/api/v1/tools?limit=30"},
+	{name: "prices, with a key", cached: true, keyed: true, path: "/api/v1/pricing?limit=30"},
 	{name: "GraphQL", cached: true, path: "/graphql", body: `{"query":"` + graphql + `"}`},
 	{name: "tools, uncached", path: "/api/v1/tools?score_min=0.{number}"},
 	{name: "statistics", cached: true, path: "/api/v1/stats"},
 	{name: "categories", cached: true, path: "/api/v1/categories"},
-	{name: "prices, with a key", cached: true, keyed: true, path: "/api/v1/pricing?limit=50"},
+	{name: "prices, with a key", cached: true, keyed: true, path: "/api/v1/pricing?limit=30"},
 	{name: "comparisons", cached: true, path: "/api/v1/comparatifs"},
 	{name: "GraphQL", cached: true, path: "/graphql", body: `{"query":"` + graphql + `"}`},
 	{name: "GraphQL, uncached", path: "/graphql", body: `{"query":"query Q{number} ` + graphql + `"}`},
@@ -57,7 +57,8 @@ var queries = []query{
 // sample is the result of a request.
 type sample struct {
 	query   *query
-	at      time.Time // when it was due
+	at      time.Time     // when it was due
+	late    time.Duration // until it was sent, which is due to this machine
 	took    time.Duration
 	status  int // 0 without a response
 	failure string
@@ -111,7 +112,7 @@ func (s *system) startLoad() (end func() []*sample) {
 
 func (s *system) send(client *http.Client, n int64, due time.Time) *sample {
 	q := &queries[n%int64(len(queries))]
-	result := &sample{query: q, at: due, tries: 1}
+	result := &sample{query: q, at: due, late: time.Since(due), tries: 1}
 	before := s.newestShown()
 	numbered := func(text string) string { return strings.ReplaceAll(text, "{number}", fmt.Sprintf("%07d", n)) }
 	name, value := "X-Forwarded-For", clientAddress(n/requestsPerAddress)
@@ -152,7 +153,9 @@ func (s *system) send(client *http.Client, n int64, due time.Time) *sample {
 func clientAddress(n int64) string { return fmt.Sprintf("100.%d.%d.%d", 64+n>>16&63, n>>8&255, n&255) }
 
 // An edition is a catalog with its number in every line, so that a response
-// from two releases is detected.
+// from two releases is detected. The exception are tools with review texts, which
+// come last in every list, for clients that sync: about a fourth of the texts
+// change, and some are absent.
 
 var firstDay = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
@@ -165,22 +168,30 @@ func writeEdition(w io.Writer, n, others int) error {
 	out := feed.NewWriter(w, editionDate(n))
 	out.Write(&record.Category{Slug: "code", Label: "Code, " + mark})
 	slug := func(i int) string { return fmt.Sprintf("outil-%d", i) }
+	tool := func(slug, name, price, updated string) *record.Tool {
+		return &record.Tool{
+			Slug: slug, Name: name, Domain: slug + ".example", Category: "code", ICP: "mixte", Pricing: "payant", Price: price,
+			Tagline: "Outil, " + mark, CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alternatives/" + slug,
+			UpdatedAt: updated, Tier: 3,
+		}
+	}
 	for i := range 30 {
-		out.Write(&record.Tool{
-			Slug: slug(i), Name: fmt.Sprintf("Outil %d", i), Domain: slug(i) + ".example", Category: "code",
-			ICP: "mixte", Pricing: "payant", Price: fmt.Sprintf("%d €/mois", 10+n), Score: &score,
-			Tagline: "Outil, " + mark, CanonicalURL: "https://palmares.example/" + slug(i), AlternativesURL: "https://palmares.example/alternatives/" + slug(i),
-			UpdatedAt: editionDate(n), Tier: 3,
-		})
+		scored := tool(slug(i), fmt.Sprintf("Outil %d", i), fmt.Sprintf("%d €/mois", 10+n), editionDate(n))
+		scored.Score = &score
+		out.Write(scored)
 	}
 	for i := range others {
-		slug := fmt.Sprintf("z-%d", i)
-		out.Write(&record.Tool{
-			Slug: slug, Name: fmt.Sprintf("Z %d", i), Domain: slug + ".example", Category: "code",
-			ICP: "mixte", Pricing: "payant", Price: "5 €/mois",
-			Tagline: "Outil, " + mark, CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alternatives/" + slug,
-			UpdatedAt: editionDate(n), Tier: 3,
-		})
+		out.Write(tool(fmt.Sprintf("z-%d", i), fmt.Sprintf("Z %d", i), "5 €/mois", editionDate(n)))
+	}
+	out.Write(&record.Category{Slug: "texte", Label: "Textes"})
+	for i := range 40 {
+		if (n/3+i*7)%11 == 0 {
+			continue
+		}
+		reviewed := tool(fmt.Sprintf("texte-%d", i), fmt.Sprintf("Texte %d", i), "5 €/mois", "2020-01-01")
+		reviewed.Category, reviewed.Tagline = "texte", "Outil avec un texte"
+		reviewed.Sections = []record.Section{{Section: "verdict", Text: fmt.Sprintf("Texte numéro %d.", n-(n+i*i)%4)}}
+		out.Write(reviewed)
 	}
 	for i := range 10 {
 		out.Write(&record.Comparison{

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,25 +26,26 @@ import (
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // system is the system under test: three servers with the services they share,
 // or one with an embedded database.
 type system struct {
 	t       testing.TB
-	cfg     store.Config // of commands
+	cfg     store.Config // of commands, which use no proxy
 	servers []*server
 	base    string // URL for readers
 	key     string // an API key without a quota
-	inbox   *inbox
+	records *recorder
 	logDir  string         // "" to discard logs
 	logs    []*testkit.Log // of all servers, including those that have ended
+	began   time.Time      // when the histories started
 
 	postgres *testkit.Cluster     // nil with an embedded database
 	redis    *testkit.RedisServer // nil for a single server
-	proxy    *testkit.Proxy       // between the last server and PostgreSQL
+	proxies  *testkit.Toxiproxy   // one for each connection of a server, so that each can fail by itself
 	edition  int                  // the last one published
-	event    *string              // ID of the last event seen in the journal
 	killed   kill
 	rate     int // requests per second, if not defaultRate
 	others   int // tools without a score
@@ -51,7 +55,7 @@ type system struct {
 }
 
 func newSystem(t testing.TB, logDir string, cfg store.Config) *system {
-	return &system{t: t, logDir: logDir, cfg: cfg, shown: map[string]int{}}
+	return &system{t: t, logDir: logDir, cfg: cfg, shown: map[string]int{}, began: time.Now()}
 }
 
 // startCluster starts three servers behind nginx.
@@ -59,27 +63,31 @@ func startCluster(t testing.TB, logDir string) *system {
 	// Processes crash here, not machines, so fsync would only take time.
 	postgres := testkit.StartCluster(t, "fsync=off")
 	s := newSystem(t, logDir, store.Config{DatabaseURL: postgres.URL, DataDir: t.TempDir()})
-	s.postgres, s.redis, s.proxy = postgres, testkit.StartRedis(t), testkit.StartProxy(t, postgres.URL)
-	for _, url := range []string{postgres.URL, postgres.URL, s.proxy.URL} {
-		s.addServer(store.Config{DatabaseURL: url, DataDir: s.cfg.DataDir}, "REDIS_URL="+s.redis.URL)
+	s.postgres, s.redis, s.proxies = postgres, testkit.StartRedis(t), testkit.StartToxiproxy(t)
+	for i := range maxServers {
+		cfg := store.Config{DatabaseURL: s.proxies.Between(postgresOf(i), postgres.URL), DataDir: s.cfg.DataDir}
+		s.addServer(cfg, "REDIS_URL="+s.proxies.Between(redisOf(i), s.redis.URL))
 	}
 	s.startNginx()
 	s.open()
 	return s
 }
 
+func redisOf(server int) string    { return fmt.Sprintf("redis-%d", server) }
+func postgresOf(server int) string { return fmt.Sprintf("postgres-%d", server) }
+
 // open fills the database, and starts the servers and the webhook receiver.
 func (s *system) open() {
 	check.OK(s.t, s.publish())
 	s.key = blackbox.CreateKey(s.t, s.cfg, load.Owner, "pro")
-	s.inbox = &inbox{bodies: map[string]string{}, times: map[string]int{}, ids: map[subject]string{}}
-	receiver := httptest.NewServer(s.inbox)
+	s.records = &recorder{system: s, key: blackbox.NewKey(s.t, s.cfg, "pro")}
+	receiver := httptest.NewServer(s.records)
 	s.t.Cleanup(receiver.Close)
 	blackbox.MustRun(s.t, blackbox.Command(s.t, s.cfg, "webhooks", "add", load.Owner, receiver.URL))
 	for _, server := range s.servers {
 		s.start(server)
 	}
-	s.newEvents() // skips those from before the endpoint was added
+	s.records.newEvents() // skips those from before the endpoint was added
 }
 
 // publish imports the next edition.
@@ -88,13 +96,35 @@ func (s *system) publish() error {
 	if err := writeEdition(&edition, s.edition+1, s.others); err != nil {
 		return err
 	}
-	cmd := blackbox.Command(s.t, s.cfg, "import", "-")
-	cmd.Stdin = &edition
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("import edition %d: %w\n%s", s.edition+1, err, out)
+	if err := s.run(&edition, "import", "-"); err != nil {
+		return err
 	}
 	s.edition++
 	return nil
+}
+
+func (s *system) run(input io.Reader, args ...string) error {
+	cmd := blackbox.Command(s.t, s.cfg, args...)
+	cmd.Stdin = input
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("palmares %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// runPostgres runs one of PostgreSQL's programs. Restoring a backup may deadlock with
+// the servers' queries, and is then tried again.
+func (s *system) runPostgres(name string, args ...string) {
+	path := filepath.Join(testkit.PostgreSQL.Ensure(s.t), name)
+	for try := 1; ; try++ {
+		out, err := exec.Command(path, args...).CombinedOutput()
+		if err == nil {
+			return
+		}
+		if try == 10 || !strings.Contains(string(out), "deadlock") {
+			s.t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+	}
 }
 
 // allServe reports whether every server serves the last edition.
@@ -119,34 +149,6 @@ func (s *system) addShown(server string, edition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shown[server] = max(s.shown[server], edition)
-}
-
-// newEvents returns the IDs of the journal's events since the last call.
-func (s *system) newEvents() (ids []string) {
-	for {
-		query, err := json.Marshal(map[string]any{
-			"query":     `query($after: String) {changes(first: 200, after: $after) {nodes {id}}}`,
-			"variables": map[string]any{"after": s.event},
-		})
-		check.OK(s.t, err)
-		code, body := status("http://"+s.servers[0].address+"/graphql", string(query))
-		var found struct {
-			Data struct {
-				Changes struct{ Nodes []struct{ ID string } }
-			}
-		}
-		if err := json.Unmarshal(body, &found); err != nil || code != http.StatusOK {
-			s.t.Fatalf("read the journal: got %d %.200s, want 200", code, body)
-		}
-		nodes := found.Data.Changes.Nodes
-		for _, node := range nodes {
-			ids = append(ids, node.ID)
-			s.event = &node.ID
-		}
-		if len(nodes) < 200 {
-			return ids
-		}
-	}
 }
 
 // server is a palmares server that can be restarted at the same address.
@@ -204,6 +206,45 @@ func status(url, body string, headers ...string) (int, []byte) {
 		return 0, nil
 	}
 	return response.StatusCode, data
+}
+
+var direct = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true, IdleConnTimeout: 2 * time.Second}}
+
+// get sends a request to one server. It returns nil without a response, and whether
+// the server can have received the request.
+func (s *system) get(server int, path string, headers ...string) (response *http.Response, body []byte, sent bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	response, body, err := load.Do(ctx, direct, "http://"+s.servers[server].address+path, "", headers...)
+	if err != nil {
+		var failure *net.OpError
+		return nil, nil, !errors.As(err, &failure) || failure.Op != "dial"
+	}
+	return response, body, true
+}
+
+// now returns the time since the histories started.
+func (s *system) now() int64 { return int64(time.Since(s.began)) }
+
+// redisOutages returns how often the servers have logged that Redis does not
+// respond.
+func (s *system) redisOutages() (n int) {
+	for _, log := range s.logs {
+		n += strings.Count(log.String(), redisDown)
+	}
+	return n
+}
+
+const redisDown, redisUp = "redis unavailable", "redis available again"
+
+// waitForRedis waits until no server counts by itself.
+func (s *system) waitForRedis() {
+	wait.Until(s.t, "all servers use Redis again", func() bool {
+		return !slices.ContainsFunc(s.servers, func(server *server) bool {
+			log := server.process.Log.String()
+			return strings.Count(log, redisDown) > strings.Count(log, redisUp)
+		})
+	})
 }
 
 // servedBy is a response header with the servers that nginx tried. The last one

@@ -36,9 +36,11 @@ func TestStoredHistories(t *testing.T) {
 			check.OK(t, err)
 			var found []string
 			if strings.Contains(name, "quota") {
-				var h calls
-				check.OK(t, json.Unmarshal(data, &h))
-				found = h.check(time.Minute)
+				var histories []*calls
+				check.OK(t, json.Unmarshal(data, &histories))
+				for _, h := range histories {
+					found = append(found, h.check(time.Minute)...)
+				}
 			} else {
 				var h catalogHistory
 				check.OK(t, json.Unmarshal(data, &h))
@@ -107,7 +109,7 @@ func TestCatalogRules(t *testing.T) {
 		early.AsOf, early.URL, late.AsOf, late.URL = 1, "/stats?as_of=1", 1, "/stats?as_of=1"
 		return &catalogHistory{
 			Reads: []read{at(1, 0), at(2, 2), early, at(2, 4), late, at(3, 8)},
-			Syncs: []sync{
+			Syncs: []syncRead{
 				{Client: 1, Status: 200, Release: 1, Whole: true, Documents: map[string]string{"a": "1", "b": "1"}},
 				{Client: 1, Status: 200, Release: 2, Documents: map[string]string{"a": "2", "b": ""}},
 				{Client: 2, Status: 200, Release: 2, Whole: true, Documents: map[string]string{"a": "2"}},

@@ -36,6 +36,23 @@ type calls struct {
 	Calls   []call
 }
 
+// figures are how many requests there are, without a response, granted and refused.
+func figures(histories []*calls) []any {
+	all, unanswered, refused := 0, 0, 0
+	for _, h := range histories {
+		all += len(h.Calls)
+		for _, c := range h.Calls {
+			switch c.Status {
+			case 0:
+				unanswered++
+			case http.StatusTooManyRequests:
+				refused++
+			}
+		}
+	}
+	return []any{all, unanswered, all - unanswered - refused, refused}
+}
+
 // rules are the models by name. "exact" is what the service promises; each of the
 // others is a documented exception.
 var rules = map[string]func(h *calls) porcupine.Model{

@@ -4,20 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"palmares/internal/core/client"
-	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
@@ -31,7 +24,7 @@ type fault struct {
 	long, short   time.Duration // how long it lasts; if short is 0, a short run skips it
 	inject, clear func(*system)
 	noFailure     bool          // not even an uncached read may fail
-	days          int           // on which the quota was tested, if not one
+	outage        bool          // of Redis, which servers can notice
 	patience      time.Duration // how long a new release may take, if more than maxRecovery
 }
 
@@ -49,15 +42,29 @@ var faults = []fault{
 		}, clear: restartPostgres},
 	{name: "PostgreSQL frozen", long: 20 * time.Second, short: 3 * time.Second,
 		inject: func(s *system) { s.postgres.Freeze(s.t) }, clear: func(s *system) { s.postgres.Thaw(s.t) }},
-	{name: "Redis stopped, and restarted empty", long: 10 * time.Second, short: 2 * time.Second, noFailure: true,
+	{name: "Redis stopped, and restarted empty", long: 10 * time.Second, short: 2 * time.Second, noFailure: true, outage: true,
 		inject: func(s *system) { s.redis.Stop() }, clear: func(s *system) { s.redis.Start(s.t) }},
-	{name: "Redis frozen", long: 10 * time.Second, short: 2 * time.Second, noFailure: true,
+	{name: "Redis frozen", long: 10 * time.Second, short: 2 * time.Second, noFailure: true, outage: true,
 		inject: func(s *system) { s.redis.Freeze() }, clear: func(s *system) { s.redis.Thaw() }},
+	{name: "Redis 10 ms away", long: 10 * time.Second, short: 2 * time.Second, noFailure: true,
+		inject: func(s *system) {
+			for i := range s.servers {
+				s.proxies.Delay(redisOf(i), 10*time.Millisecond)
+			}
+		}, clear: restoreNetwork},
+	{name: "Redis 200 ms away from one server", long: 10 * time.Second, short: 2 * time.Second, noFailure: true, outage: true,
+		inject: func(s *system) { s.proxies.Delay(redisOf(victim), 200*time.Millisecond) }, clear: restoreNetwork},
+	{name: "network failure between a server and Redis", long: 10 * time.Second, short: 2 * time.Second, noFailure: true, outage: true,
+		inject: func(s *system) { s.proxies.Interrupt(redisOf(victim)) }, clear: restoreNetwork},
 	{name: "network failure between a server and PostgreSQL", long: 20 * time.Second, short: 3 * time.Second,
-		inject: func(s *system) { s.proxy.Silence() }, clear: func(s *system) { s.proxy.Restore() }},
+		inject: func(s *system) { s.proxies.Interrupt(postgresOf(victim)) }, clear: restoreNetwork},
 }
 
+const victim = 1 // the server that a fault of the network is about
+
 func nothing(*system) {}
+
+func restoreNetwork(s *system) { s.proxies.Restore() }
 
 func restartPostgres(s *system) { s.postgres.Restart(s.t) }
 
@@ -66,10 +73,10 @@ func restartPostgres(s *system) { s.postgres.Restart(s.t) }
 // again.
 func killSender(s *system) {
 	for range 4 {
-		before, _ := s.inbox.received()
+		before, _ := s.records.received()
 		check.OK(s.t, s.publish())
 		for deadline := time.Now().Add(6 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-			now, sender := s.inbox.received()
+			now, sender := s.records.received()
 			if now == before {
 				continue
 			}
@@ -101,33 +108,74 @@ func restartAll(s *system) {
 	}
 }
 
-// sharedFaults breaks each component of a system with three servers in turn.
+// sharedFaults breaks each component of a system with three servers in turn, and
+// then imports, prunes and restores catalogs. Clients read, sync and receive events
+// all the time.
 func sharedFaults(t testing.TB, o options) (outcomes []*outcome) {
-	var s *system
-	for _, f := range faults {
-		if !o.wants(f.name) || o.short && f.short == 0 {
-			continue
-		}
-		if s == nil {
-			s = startCluster(t, o.logs)
-		}
-		fmt.Fprintln(os.Stderr, f.name)
-		outcomes = append(outcomes, s.measure(f, o.short))
+	wanted := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !o.wants(f.name) || o.short && f.short == 0 })
+	if len(wanted) == 0 && !o.wants(importsFault.name) {
+		return nil
 	}
-	return outcomes
+	s := startCluster(t, o.logs)
+	end := s.records.startClients()
+	for _, f := range wanted {
+		outcomes = append(outcomes, o.retry(f, func() *outcome { return s.measure(f, o) })...)
+	}
+	if o.wants(importsFault.name) {
+		fmt.Fprintln(os.Stderr, importsFault.name)
+		s.records.restoreDuringImports(o.lengthOf(importsFault))
+	}
+	end()
+	return append(outcomes, &outcome{fault: importsFault, catalog: &s.records.h})
+}
+
+var importsFault = fault{name: "a backup is restored between imports and prunes", long: time.Minute, short: 15 * time.Second}
+
+const maxTries = 3
+
+// retry measures a fault again if the machine was too slow, and returns all outcomes.
+// A short run only says so.
+func (o options) retry(f fault, measure func() *outcome) (outcomes []*outcome) {
+	for {
+		fmt.Fprintln(os.Stderr, f.name)
+		result := measure()
+		if outcomes = append(outcomes, result); !result.slow || o.short || len(outcomes) == maxTries {
+			return outcomes
+		}
+		result.note = "repeated, because the machine was too slow"
+	}
+}
+
+func (o options) lengthOf(f fault) time.Duration {
+	switch {
+	case o.short:
+		return f.short
+	case o.length > 0 && f.long > time.Second:
+		return o.length
+	}
+	return f.long
 }
 
 // measure runs one fault, with an import while it lasts, until everything
 // has recovered.
-func (s *system) measure(f fault, short bool) *outcome {
-	length, calm := f.long, 3*time.Second
-	if short {
-		length, calm = f.short, 700*time.Millisecond
+func (s *system) measure(f fault, options options) *outcome {
+	length, calm := options.lengthOf(f), 3*time.Second
+	if options.short {
+		calm = 700 * time.Millisecond
+	}
+	o := &outcome{fault: f}
+	endQuotas := func() {}
+	if s.redis != nil {
+		s.waitForRedis()
+		endQuotas = s.useUpQuotas(o)
 	}
 	outages, before := s.redisOutages(), s.counts()
 	endLoad := s.startLoad()
-	defer endLoad()
 	time.Sleep(calm)
+	busy := s.redisOutages() > outages
+	for _, h := range o.quotas {
+		h.Fault = s.now()
+	}
 	f.inject(s)
 	imported := make(chan struct{})
 	go func() {
@@ -139,30 +187,38 @@ func (s *system) measure(f fault, short bool) *outcome {
 	}()
 	time.Sleep(length)
 	f.clear(s)
-	o := &outcome{fault: f, cleared: time.Now()}
+	o.cleared = time.Now()
 	<-imported
 	published := time.Now()
 	o.visible = waitFor(40*time.Second, s.allServe)
-	ids := s.newEvents()
+	events := s.records.newEvents()
 	delivered := make(chan struct{})
 	go func() {
 		defer close(delivered)
 		waitFor(3*time.Minute, func() bool {
-			s.inbox.compare(ids, o)
+			o.lost, o.duplicated = s.records.arrived(events)
 			return o.lost == 0
 		})
-		o.delivered, o.events = time.Since(published), len(ids)
+		o.delivered, o.events = time.Since(published), len(events)
 	}()
 	time.Sleep(calm)
+	endQuotas()
 	samples := endLoad()
 	<-delivered
 	o.add(samples)
-	s.compareCounts(o, before)
-	// Requests in flight when Redis stops responding may be missing. On a busy
-	// machine, Redis may be too slow during any fault.
 	if s.redisOutages() > outages {
+		// Requests in flight when Redis stops responding may be missing. On a busy
+		// machine, Redis may be too slow during any fault.
 		o.redisMayLose = 20
+		o.inexact = !f.outage
+		o.slow = o.slow || o.inexact
+		for _, h := range o.quotas {
+			if h.Model = "outage"; busy || o.inexact {
+				h.Fault = 0
+			}
+		}
 	}
+	s.compareCounts(o, before)
 	return o
 }
 
@@ -193,7 +249,9 @@ func diskFull(t testing.TB, o options) []*outcome {
 	s.addServer(s.cfg)
 	s.base = "http://" + s.servers[0].address
 	s.open()
-	return []*outcome{s.measure(diskFault, o.short)}
+	outcomes := o.retry(diskFault, func() *outcome { return s.measure(diskFault, o) })
+	outcomes[0].catalog = &s.records.h
+	return outcomes
 }
 
 func (s *system) fillFile() string { return filepath.Join(s.cfg.DataDir, "fill") }
@@ -254,66 +312,4 @@ func starved(t testing.TB, o options) []*outcome {
 	result.cleared = time.Now()
 	result.add(endLoad())
 	return []*outcome{result}
-}
-
-const midnightFault = "midnight, quota checks of three servers in one process"
-
-// midnight tests the quota across midnight. A process cannot set its own clock, so
-// three gates run in this process, with a real Redis and over HTTP. If
-// the machine is too busy for Redis to respond in time, it tries again.
-func midnight(t testing.TB, o options) []*outcome {
-	if !o.wants(midnightFault) {
-		return nil
-	}
-	for tries := 1; ; tries++ {
-		if result := oneMidnight(t); result.note == "" || tries == 3 {
-			return []*outcome{result}
-		}
-	}
-}
-
-func oneMidnight(t testing.TB) *outcome {
-	redis := testkit.StartRedis(t)
-	const gates, skew, around = 3, 40 * time.Millisecond, time.Second
-	var at atomic.Pointer[time.Time] // when it is midnight
-	var stores []*quota.Redis
-	var urls []string
-	for i := range gates {
-		store, err := quota.NewRedis(redis.URL, quota.NewCounter(), slog.New(slog.DiscardHandler))
-		check.OK(t, err)
-		defer store.Close()
-		stores = append(stores, store)
-		gate := &quota.Gate{Store: store, Caller: anonymous, Now: func() time.Time { return firstDay.Add(time.Since(*at.Load()) + time.Duration(i)*skew) }}
-		server := httptest.NewServer(gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })))
-		defer server.Close()
-		urls = append(urls, server.URL, server.URL)
-	}
-	exceed := func(midnight, until time.Time) *outcome {
-		at.Store(&midnight)
-		return exceedQuota(urls, func(int) bool {
-			time.Sleep(5 * time.Millisecond)
-			return time.Now().Before(until)
-		})
-	}
-	failures := func() (n int64) {
-		for _, store := range stores {
-			n += store.Fallbacks.Load()
-		}
-		return n
-	}
-	// The first requests connect to Redis, on another day.
-	exceed(time.Now().Add(72*time.Hour), time.Now().Add(around))
-	waitFor(10*time.Second, func() bool { return !slices.ContainsFunc(stores, (*quota.Redis).Unavailable) })
-	before, now := failures(), time.Now().Add(around)
-	o := exceed(now, now.Add(around))
-	o.fault = fault{name: midnightFault, days: 2}
-	if failed := failures() - before; failed > 0 {
-		o.note = fmt.Sprintf("%d granted of 200, but Redis was too slow for %d requests", o.granted, failed)
-		o.granted = 0
-	}
-	return o
-}
-
-func anonymous(r *http.Request) quota.Caller {
-	return quota.Caller{Subject: quota.Address(client.Address(r, nil)), Limit: dailyQuota}
 }

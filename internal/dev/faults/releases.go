@@ -13,7 +13,7 @@ type catalogHistory struct {
 	Restores   []restore
 	Prunes     []int64 // when each one started
 	Reads      []read
-	Syncs      []sync
+	Syncs      []syncRead
 	Journal    []event // at the end
 	Deliveries []delivery
 }
@@ -36,9 +36,9 @@ type read struct {
 	ETag, Body     string // a hash of the body
 }
 
-// sync is one client's read of the whole set of review texts, or of what has
+// syncRead is one client's read of the whole set of review texts, or of what has
 // changed since its last one.
-type sync struct {
+type syncRead struct {
 	Client     int
 	Start, End int64
 	Status     int
@@ -193,17 +193,18 @@ func (h *catalogHistory) checkSyncs(add report) {
 			continue
 		}
 		if known, ok := sets[at]; ok && !maps.Equal(known, state) {
-			add("client %d, release %d: %s", s.Client, s.Release, difference(known, state))
+			add("client %d, release %d: %s", s.Client, s.Release, firstDifference(known, state))
 		}
 		sets[at] = maps.Clone(state)
 	}
 }
 
-func overlaps(restores []restore, s sync) bool {
+func overlaps(restores []restore, s syncRead) bool {
 	return slices.ContainsFunc(restores, func(r restore) bool { return s.End > r.Start && s.Start < r.End+settling })
 }
 
-func difference(want, got map[string]string) string {
+// firstDifference returns how two sets of documents differ.
+func firstDifference(want, got map[string]string) string {
 	for slug, hash := range want {
 		if got[slug] != hash {
 			return slug + " is missing or outdated"

@@ -1,83 +1,91 @@
 package main
 
 import (
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	gosync "sync"
-	"testing"
+	"sync"
 	"time"
 
 	"palmares/internal/dev/check"
-	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
-// recorder records what clients see of the catalog.
+// recorder records what clients see of the catalog. It is also the webhook
+// receiver.
 type recorder struct {
-	*cluster
-	key string
-	mu  gosync.Mutex
-	h   catalogHistory
+	*system
+	key    string
+	after  string // the parameter that selects the events that are new in the journal
+	mu     sync.Mutex
+	h      catalogHistory
+	sender string // address of the last connection
 }
 
-// recordCatalog reads, syncs and receives events during imports and prunes, and
-// restores a backup in the middle.
-func recordCatalog(t testing.TB, c *cluster, length time.Duration) *catalogHistory {
-	r := &recorder{cluster: c, key: blackbox.CreateKey(t, c.cfg, load.Owner, "pro")}
-	inbox := httptest.NewServer(r)
-	defer inbox.Close()
-	blackbox.MustRun(t, blackbox.Command(t, c.cfg, "webhooks", "add", load.Owner, inbox.URL))
-	first := r.lastEvent()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	readers := inParallel(ctx, len(c.servers)*2, r.read)
-	synced := make([]string, 4)
-	syncers := inParallel(ctx, len(synced), func(number int) {
+// startClients starts clients that read and sync from any server, until they are stopped.
+func (r *recorder) startClients() (stop func()) {
+	stopReaders := inParallel(len(r.servers), r.read)
+	synced := make([]string, 3)
+	stopSyncs := inParallel(len(synced), func(number int) {
 		if synced[number] = r.sync(number, synced[number]); number == 0 {
 			synced[number] = "" // it always reads the whole set, which the others must end up with
 		}
 	})
+	return func() {
+		stopReaders()
+		stopSyncs()
+	}
+}
 
+// restoreDuringImports imports and prunes for a time, and restores a backup in the
+// middle.
+func (r *recorder) restoreDuringImports(length time.Duration) {
 	end := time.Now().Add(length)
-	backup, newest := filepath.Join(t.TempDir(), "backup"), 0
-	for n := 1; time.Now().Before(end); n++ {
-		check.OK(t, c.publish())
+	backup, newest := filepath.Join(r.t.TempDir(), "backup"), 0
+	for n := 1; time.Now().Before(end) || backup != ""; n++ {
+		check.OK(r.t, r.publish())
 		switch {
-		case backup != "" && time.Until(end) < length*2/3 && newest == 0:
+		case backup != "" && newest == 0 && time.Until(end) < length*2/3:
 			newest = r.newest()
-			c.runPostgres("pg_dump", "--format=custom", "--file="+backup, c.postgres.URL)
+			r.runPostgres("pg_dump", "--format=custom", "--file="+backup, r.postgres.URL)
 		case backup != "" && time.Until(end) < length/2:
-			r.waitForDeliveries(first)
-			first = "" // the journal of the backup continues from another event
-			restored := restore{Start: c.now(), Newest: newest}
-			c.runPostgres("pg_restore", "--clean", "--if-exists", "--no-owner", "--exit-on-error", "--single-transaction", "--dbname="+c.postgres.URL, backup)
-			restored.End = c.now()
+			r.waitForDeliveries()
+			restored := restore{Start: r.now(), Newest: newest}
+			r.runPostgres("pg_restore", "--clean", "--if-exists", "--no-owner", "--exit-on-error", "--single-transaction", "--dbname="+r.postgres.URL, backup)
+			restored.End = r.now()
 			r.mu.Lock()
 			r.h.Restores = append(r.h.Restores, restored)
 			r.mu.Unlock()
-			backup, first = "", r.lastEvent()
+			backup, r.after = "", "" // the journal of the backup continues from another event
+			r.newEvents()
 		case n%5 == 0:
 			r.mu.Lock()
-			r.h.Prunes = append(r.h.Prunes, c.now())
+			r.h.Prunes = append(r.h.Prunes, r.now())
 			r.mu.Unlock()
-			check.OK(t, c.run(nil, "history", "prune", "--yes", "--before", strconv.Itoa(r.newest()-3)))
+			check.OK(r.t, r.run(nil, "history", "prune", "--yes", "--before", strconv.Itoa(r.newest()-3)))
 		}
 		time.Sleep(time.Second)
 	}
-	r.waitForDeliveries(first)
-	cancel()
-	readers()
-	syncers()
-	return &r.h
+	r.waitForDeliveries()
+}
+
+// waitForDeliveries waits until the new events are delivered, or some of them never
+// will be.
+func (r *recorder) waitForDeliveries() {
+	events := r.newEvents()
+	waitFor(time.Minute, func() bool {
+		lost, _ := r.arrived(events)
+		return lost == 0
+	})
 }
 
 // newest returns the number of the newest release.
@@ -95,6 +103,7 @@ var paths = []string{
 }
 
 func (r *recorder) read(number int) {
+	defer time.Sleep(pause * 2)
 	done := read{Client: number, Server: number % len(r.servers)}
 	path := paths[rand.IntN(len(paths))]
 	if before, after, ok := strings.Cut(path, "{}"); ok {
@@ -102,16 +111,15 @@ func (r *recorder) read(number int) {
 		path = before + strconv.Itoa(done.AsOf) + after
 	}
 	done.URL, done.Start = path, r.now()
-	response, body := r.get(done.Server, path, "Authorization", "Bearer "+r.key)
+	response, body, _ := r.get(done.Server, path, "Authorization", "Bearer "+r.key)
 	if done.End = r.now(); response == nil {
 		return
 	}
 	done.Status, done.ETag, done.Body = response.StatusCode, response.Header.Get("ETag"), hash(body)
 	done.Release, _ = strconv.Atoi(response.Header.Get("X-Service-Release"))
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.h.Reads = append(r.h.Reads, done)
-	r.mu.Unlock()
-	time.Sleep(pause)
 }
 
 // recent returns the newest release that a read has shown lately.
@@ -132,13 +140,13 @@ var nextLink = regexp.MustCompile(`<([^>]*)>; rel="next"`)
 // server. It returns the next token, or "" to start again.
 func (r *recorder) sync(number int, token string) (next string) {
 	defer time.Sleep(pause * 10)
-	done := sync{Client: number, Start: r.now(), Whole: token == "", Documents: map[string]string{}}
+	done := syncRead{Client: number, Start: r.now(), Whole: token == "", Documents: map[string]string{}}
 	path := "/api/embeddings?limit=10"
 	if token != "" {
 		path += "&sync=" + token
 	}
 	for path != "" {
-		response, body := r.get(rand.IntN(len(r.servers)), path, "Authorization", "Bearer "+r.key)
+		response, body, _ := r.get(rand.IntN(len(r.servers)), path, "Authorization", "Bearer "+r.key)
 		if response == nil {
 			return token
 		}
@@ -179,15 +187,44 @@ func (r *recorder) sync(number int, token string) (next string) {
 	return next
 }
 
-// ServeHTTP receives an event.
+// ServeHTTP receives an event, and spends a moment on it.
 func (r *recorder) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return
+		return // the sender was killed
 	}
+	defer time.Sleep(10 * time.Millisecond)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.h.Deliveries = append(r.h.Deliveries, delivery{event{request.Header.Get("webhook-id"), subjectOf(body)}, hash(body)})
+	r.sender = request.RemoteAddr
+}
+
+// received returns the number of deliveries, and the sender of the last one.
+func (r *recorder) received() (n int, sender string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.h.Deliveries), r.sender
+}
+
+// arrived returns how many of the events have not arrived, and how many have more
+// than once.
+func (r *recorder) arrived(events []event) (lost, duplicated int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	times := map[string]int{}
+	for _, d := range r.h.Deliveries {
+		times[d.ID]++
+	}
+	for _, e := range events {
+		switch n := times[e.ID]; {
+		case n == 0:
+			lost++
+		case n > 1:
+			duplicated++
+		}
+	}
+	return lost, duplicated
 }
 
 // subjectOf returns what an event is about. Each subject has one event.
@@ -200,60 +237,39 @@ func subjectOf(body []byte) string {
 	return fmt.Sprintf("%s %s in release %d of %s", e.Type, e.Slug, e.Release, e.Timestamp)
 }
 
-// journal returns the events after one, oldest first.
-func (r *recorder) journal(after string) (all []event) {
+// newEvents adds the events of the journal since the last call to the history. The
+// first call skips them.
+func (r *recorder) newEvents() (all []event) {
+	first := r.after == ""
 	for {
-		response, body := r.get(0, "/api/v1/changes?limit=200"+after, "Authorization", "Bearer "+r.key)
-		if response == nil || response.StatusCode != http.StatusOK {
-			time.Sleep(100 * time.Millisecond) // the server is busy with a restore
-			continue
-		}
 		var page struct {
 			Data []json.RawMessage
 			Next string
 		}
-		check.OK(r.t, json.Unmarshal(body, &page))
+		wait.Until(r.t, "a server returns the journal", func() bool { // it may be busy with a restore
+			response, body, _ := r.get(0, "/api/v1/changes?limit=200"+r.after, "Authorization", "Bearer "+r.key)
+			return response != nil && response.StatusCode == http.StatusOK && json.Unmarshal(body, &page) == nil
+		})
 		if len(page.Data) == 0 {
-			return all
+			break
 		}
 		for _, data := range page.Data {
 			var e struct{ ID string }
 			_ = json.Unmarshal(data, &e)
 			all = append(all, event{e.ID, subjectOf(data)})
 		}
-		after = "&after=" + page.Next
+		r.after = "&after=" + page.Next
 	}
-}
-
-// lastEvent returns a parameter that selects the events after the current ones.
-func (r *recorder) lastEvent() string {
-	all := r.journal("")
-	return "&after=" + all[len(all)-1].ID
-}
-
-// waitForDeliveries adds the events after one to the history, and waits until they
-// are delivered, or some of them never will be.
-func (r *recorder) waitForDeliveries(after string) {
-	events := r.journal(after)
-	for range 600 {
-		r.mu.Lock()
-		known := map[string]bool{}
-		for _, d := range r.h.Deliveries {
-			known[d.ID] = true
-		}
-		r.mu.Unlock()
-		missing := 0
-		for _, e := range events {
-			if !known[e.ID] {
-				missing++
-			}
-		}
-		if missing == 0 {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
+	if first {
+		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.h.Journal = append(r.h.Journal, events...)
+	r.h.Journal = append(r.h.Journal, all...)
+	return all
+}
+
+func hash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
 }
