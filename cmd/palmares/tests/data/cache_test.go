@@ -87,8 +87,8 @@ func TestImportsUnderLoad(t *testing.T) {
 func TestDatabaseDown(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	proxy := testkit.StartProxy(t, cfg.DatabaseURL)
-	cfg.DatabaseURL = proxy.URL
+	proxies := testkit.StartToxiproxy(t)
+	cfg.DatabaseURL = proxies.Between("database", cfg.DatabaseURL)
 	key := blackbox.NewKey(t, cfg, "pro")
 	s := blackbox.Serve(t, cfg, "--demo")
 	get := func(path string) *http.Response {
@@ -98,7 +98,7 @@ func TestDatabaseDown(t *testing.T) {
 		check.Must(t, get(path).StatusCode, 200, path)
 	}
 	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(s.Log.String(), "catalog loaded") })
-	proxy.Cut()
+	proxies.Cut("database")
 	time.Sleep(1500 * time.Millisecond) // until the cached key is stale
 	for range 3 {
 		for _, path := range []string{
@@ -113,7 +113,7 @@ func TestDatabaseDown(t *testing.T) {
 			t.Errorf("uncached path: got %d %s, want 503", got.StatusCode, body)
 		}
 	}
-	proxy.Restore()
+	proxies.Restore()
 	wait.Until(t, "the server recovers", func() bool { return get("/api/embeddings/ecritoire-cie").StatusCode == 200 })
 }
 

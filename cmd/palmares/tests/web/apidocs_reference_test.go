@@ -161,10 +161,10 @@ func TestExamplesExist(t *testing.T) {
 func TestAPIDocsWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	proxy := testkit.StartProxy(t, cfg.DatabaseURL)
-	cfg.DatabaseURL = proxy.URL
+	proxies := testkit.StartToxiproxy(t)
+	cfg.DatabaseURL = proxies.Between("database", cfg.DatabaseURL)
 	s := blackbox.Serve(t, cfg, "--demo")
-	proxy.Cut()
+	proxies.Cut("database")
 	for path, want := range map[string]string{
 		"/docs": "API reference", "/docs.md": "Example: http://" + s.Address + "/api/v1/tools/bosco-et-matelots\n", "/explorer": "GraphQL explorer", "/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume": "GraphQL explorer",
 		"/explorer/schema.graphql": "type Query", "/api/v1/openapi.json": `"example": "bosco-et-matelots"`,
