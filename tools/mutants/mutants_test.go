@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"palmares/internal/dev/check"
 )
 
 // code is a package whose tests notice some changes.
@@ -59,12 +57,12 @@ func TestMutants(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range code {
 		file := filepath.Join(root, name)
-		check.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		check.OK(t, os.WriteFile(file, []byte(text), 0o644))
+		check(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		check(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	sample := target{name: "sample", files: []string{"rules/rules.go"}, only: regexp.MustCompile("^Allowed$"), suites: []suite{{"rules", "."}}}
 	found, err := sample.run(root)
-	check.OK(t, err)
+	check(t, err)
 	var killed, survived []string
 	for _, m := range found {
 		if m.survived {
@@ -93,5 +91,12 @@ func TestMutants(t *testing.T) {
 	}
 	if text := strings.Join(problems, "\n"); strings.Contains(text, "n <= 0") || strings.Contains(text, "other.go") {
 		t.Errorf("got %s, want nothing about listed survivors and other files", text)
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

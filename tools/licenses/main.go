@@ -14,11 +14,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"testing"
 	"text/tabwriter"
-
-	"palmares/internal/dev/check"
-	"palmares/internal/dev/testkit"
 )
 
 // permissive licenses require only that their text is included.
@@ -27,12 +23,14 @@ var permissive = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", 
 func main() {
 	lock := flag.String("npm", "", "package-lock.json of the built assets")
 	flag.Parse()
-	testkit.Main("licenses", func(t testing.TB) {
-		if flag.NArg() != 1 {
-			t.Fatal("usage: licenses [-npm package-lock.json] PROGRAM")
-		}
-		check.OK(t, run(t, os.Stdout, flag.Arg(0), *lock))
-	})
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: licenses [-npm package-lock.json] PROGRAM")
+		os.Exit(2)
+	}
+	if err := run(os.Stdout, flag.Arg(0), *lock); err != nil {
+		fmt.Fprintln(os.Stderr, "licenses:", err)
+		os.Exit(1)
+	}
 }
 
 // component is a dependency that is part of the program.
@@ -41,18 +39,30 @@ type component struct {
 	license       string // SPDX expression
 }
 
-func run(t testing.TB, w io.Writer, program, lock string) error {
+// run must be called in the root of the repository.
+func run(w io.Writer, program, lock string) error {
 	build, err := buildinfo.ReadFile(program)
-	check.OK(t, err)
-	components := goModules(t, build)
+	if err != nil {
+		return err
+	}
+	components, err := goModules(build)
+	if err != nil {
+		return err
+	}
 	if lock != "" {
-		components = append(components, npmPackages(t, lock)...)
+		packages, err := npmPackages(lock)
+		if err != nil {
+			return err
+		}
+		components = append(components, packages...)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range components {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", c.name, c.version, c.license)
 	}
-	check.OK(t, table.Flush())
+	if err := table.Flush(); err != nil {
+		return err
+	}
 	return report(w, components)
 }
 
@@ -63,7 +73,7 @@ func report(w io.Writer, components []component) error {
 		fmt.Fprintf(w, "not allowed: %s %s: %q\n", c.name, c.version, c.license)
 	}
 	if len(rejected) > 0 {
-		return fmt.Errorf("%d of %d components have a license that is not allowed: see internal/dev/licenses/main.go", len(rejected), len(components))
+		return fmt.Errorf("%d of %d components have a license that is not allowed: see tools/licenses/main.go", len(rejected), len(components))
 	}
 	return nil
 }
@@ -79,7 +89,7 @@ func allowed(c component) bool {
 
 // goModules returns the modules linked into a program, and the standard
 // library. go.mod has many more, such as those of tools.
-func goModules(t testing.TB, build *debug.BuildInfo) []component {
+func goModules(build *debug.BuildInfo) ([]component, error) {
 	modules := []component{{name: "std", version: strings.TrimPrefix(build.GoVersion, "go"), license: "BSD-3-Clause"}}
 	for _, m := range build.Deps {
 		if m.Replace != nil {
@@ -87,8 +97,12 @@ func goModules(t testing.TB, build *debug.BuildInfo) []component {
 		}
 		modules = append(modules, component{name: m.Path, version: m.Version})
 	}
+	libraries, err := goLibraries()
+	if err != nil {
+		return nil, err
+	}
 	// A library is a module or a directory in one with a license of its own.
-	for _, l := range goLibraries(t) {
+	for _, l := range libraries {
 		var module *component
 		for i, m := range modules {
 			if (l.name == m.name || strings.HasPrefix(l.name, m.name+"/")) && (module == nil || len(m.name) > len(module.name)) {
@@ -99,17 +113,21 @@ func goModules(t testing.TB, build *debug.BuildInfo) []component {
 			module.license = strings.TrimPrefix(module.license+" AND "+l.license, " AND ")
 		}
 	}
-	return modules
+	return modules, nil
 }
 
 // goLibraries runs go-licenses, which identifies licenses by their text.
-func goLibraries(t testing.TB) []component {
+func goLibraries() ([]component, error) {
+	path, err := exec.Command("go", "tool", "-C", "tools", "-n", "go-licenses").Output()
+	if err != nil {
+		return nil, fmt.Errorf("build go-licenses: %w", err)
+	}
 	var warnings bytes.Buffer // mostly about URLs that it cannot look up
-	report := exec.Command("go", "tool", "go-licenses", "report", "palmares/cmd/palmares", "--ignore", "palmares")
+	report := exec.Command(strings.TrimSpace(string(path)), "report", "palmares/cmd/palmares", "--ignore", "palmares")
 	report.Stderr = &warnings
 	out, err := report.Output()
 	if err != nil {
-		t.Fatalf("go-licenses: %v\n%s", err, &warnings)
+		return nil, fmt.Errorf("go-licenses: %w\n%s", err, &warnings)
 	}
 	var libraries []component
 	for line := range strings.Lines(string(out)) {
@@ -117,20 +135,24 @@ func goLibraries(t testing.TB) []component {
 		libraries = append(libraries, component{name: fields[0], license: fields[len(fields)-1]})
 	}
 	slices.SortFunc(libraries, func(a, b component) int { return strings.Compare(a.name+a.license, b.name+b.license) })
-	return libraries
+	return libraries, nil
 }
 
 // npmPackages reads the packages that the built assets consist of.
-func npmPackages(t testing.TB, lock string) []component {
+func npmPackages(lock string) ([]component, error) {
 	data, err := os.ReadFile(lock)
-	check.OK(t, err)
+	if err != nil {
+		return nil, err
+	}
 	var file struct {
 		Packages map[string]struct {
 			Version, License string
 			Dev, Optional    bool
 		}
 	}
-	check.OK(t, json.Unmarshal(data, &file))
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", lock, err)
+	}
 	var packages []component
 	for path, p := range file.Packages {
 		if path == "" || p.Dev || p.Optional { // build tools, and binaries for one platform
@@ -140,5 +162,5 @@ func npmPackages(t testing.TB, lock string) []component {
 		packages = append(packages, component{name, p.Version, p.License})
 	}
 	slices.SortFunc(packages, func(a, b component) int { return strings.Compare(a.name+"@"+a.version, b.name+"@"+b.version) })
-	return slices.Compact(packages)
+	return slices.Compact(packages), nil
 }

@@ -33,8 +33,6 @@ import (
 	"time"
 
 	"golang.org/x/tools/go/packages"
-
-	"palmares/internal/dev/testkit/repo"
 )
 
 const goal = 85 // percent of the mutants of a target
@@ -46,8 +44,9 @@ func main() {
 	}
 }
 
+// run must be called in the root of the repository.
 func run(only string) error {
-	root, err := repo.Find()
+	root, err := os.Getwd()
 	if err != nil {
 		return err
 	}
@@ -55,7 +54,7 @@ func run(only string) error {
 	if err != nil {
 		return err
 	}
-	reasons, err := readReasons(filepath.Join(root, "internal/dev/mutants/survivors.txt"))
+	reasons, err := readReasons(filepath.Join(root, "tools/mutants/survivors.txt"))
 	if err != nil {
 		return err
 	}
