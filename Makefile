@@ -15,7 +15,7 @@ progress = { $(1); echo "exit $$?"; } 2>&1 | { n=0; while IFS= read -r line; do 
 	esac; done; }
 
 # Hand-written code, for gofmt.
-OURS := cmd internal tools ent/schema auth rest $(wildcard graph/*.go) graph/document graph/scalar graph/generate
+OURS := cmd internal test tools ent/schema auth rest $(wildcard graph/*.go) graph/document graph/scalar graph/generate
 
 # The explorer and the API reference are built with npm. Without npm, the binary
 # does not include them.
@@ -107,7 +107,7 @@ ifdef PKG
 	@$(call tested,$(FULL) $(if $(RUN),-run '$(RUN)') $(PKG))
 else
 	@$(call tested,$(MAKE) test-others)
-	$(GO) test -C tools -count 1 -timeout 60m ./... # what they build is no input of the cache
+	$(GO) test -C tools -count 1 -timeout 60m ./...
 	internal/dev/testcache.sh
 	$(MAKE) recipes
 endif
@@ -172,7 +172,7 @@ verify: ## Check that the generated code is up to date
 
 .PHONY: contract
 contract: ## After a release: renew docs/contract, with which make test-full compares the documents of the API
-	TEST_TIER=full $(GO) test ./cmd/palmares/tests/clients -run TestContract/current -update
+	TEST_TIER=full $(GO) test ./test/clients -run TestContract/current -update
 
 .PHONY: migration
 migration: ## Write the next migration for both databases from the schema (NAME=add_keys)
@@ -196,4 +196,4 @@ lint: ## Run gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -C tools ./...
-	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/document ./graph/generate
+	$(GO) tool staticcheck ./cmd/... ./internal/... ./test/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/document ./graph/generate

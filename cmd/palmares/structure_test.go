@@ -34,6 +34,7 @@ var allowedImports = []struct {
 	{"internal/dev", []string{"ent", "auth", "graph", "internal/core", "internal/catalog"}},
 	{"internal/server", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/transport", "internal/ops"}},
 	{servertest, []string{"auth", "internal/core", "internal/catalog", "internal/web/visitor", "internal/server", "internal/dev"}},
+	{"test", nil}, // nothing but tests
 	{"cmd", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/transport", "internal/ops", "internal/server"}},
 }
 

@@ -108,10 +108,16 @@ func CreateKey(t testing.TB, cfg store.Config, email, plan string) string {
 
 // copyDemo copies the files of an embedded database with the demo catalog.
 var copyDemo = testkit.Template(func(t testing.TB, dir string) {
-	cmd := Command(t, store.Config{DataDir: dir}, "import", "-")
+	ImportDemo(t, store.Config{DataDir: dir})
+})
+
+// ImportDemo imports the demo catalog.
+func ImportDemo(t testing.TB, cfg store.Config) {
+	t.Helper()
+	cmd := Command(t, cfg, "import", "-")
 	cmd.Stdin = bytes.NewReader(catalog.Catalog())
 	MustRun(t, cmd)
-})
+}
 
 // Demo returns a new embedded database with the demo catalog.
 func Demo(t testing.TB) store.Config {

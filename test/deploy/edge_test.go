@@ -1,0 +1,307 @@
+package deploy_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/publish"
+	"palmares/internal/catalog/record"
+	"palmares/internal/core/edge"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// modelEdge stores responses forever, until one of their keys is purged. It ignores the
+// second purge of a release, which would hide a key that is missing in the next one.
+type modelEdge struct {
+	mu     sync.Mutex
+	stored map[string]storedResponse // by path
+	purges map[string]bool           // by their keys
+}
+
+type storedResponse struct {
+	status     int
+	body, keys string
+}
+
+// ServeHTTP receives purges.
+func (e *modelEdge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	purged := r.Header.Get(edge.KeysHeader)
+	if r.Header.Get("X-Purge-Token") != "secret" || e.purges[purged] {
+		return
+	}
+	e.purges[purged] = true
+	maps.DeleteFunc(e.stored, func(_ string, s storedResponse) bool { return shareWord(s.keys, purged) })
+}
+
+func shareWord(a, b string) bool {
+	return slices.ContainsFunc(strings.Fields(a), func(word string) bool { return slices.Contains(strings.Fields(b), word) })
+}
+
+// serveEdge starts a server that purges an edge.
+func serveEdge(t *testing.T, cfg store.Config, purges string) *blackbox.Server {
+	t.Helper()
+	return blackbox.Serve(t, cfg, "--trusted-proxies", "127.0.0.1", "--purge-url", purges, "--purge-header", "X-Purge-Token: secret")
+}
+
+// randomCatalog is a catalog that changes at random.
+type randomCatalog struct {
+	*rand.Rand
+	tools       map[string]*record.Tool
+	retired     map[string]*record.Retired
+	comparisons map[string]*record.Comparison
+	labels      map[string]string // of categories
+	day         int
+}
+
+var (
+	edgeTools      = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"}
+	edgeCategories = []string{"chat", "code", "voix"}
+)
+
+func (c *randomCatalog) date() string { return fmt.Sprintf("2026-%02d-%02d", 1+c.day/28, 1+c.day%28) }
+
+// change makes one change.
+func (c *randomCatalog) change() {
+	slug, n := edgeTools[c.IntN(len(edgeTools))], c.IntN(1000)
+	text := fmt.Sprintf("texte %d", n)
+	tool := c.tools[slug]
+	switch kind := c.IntN(14); {
+	case tool == nil:
+		delete(c.retired, slug)
+		c.tools[slug] = feedtest.Tool(slug, func(t *record.Tool) { t.UpdatedAt, t.Category = c.date(), edgeCategories[c.IntN(2)] })
+	case kind < 5:
+		copied := *tool
+		tool = &copied
+		score := float64(n%100) / 10
+		[]func(){
+			func() { tool.Name = "Outil " + text },
+			func() { tool.Score, tool.UpdatedAt = &score, c.date() },
+			func() { tool.Price, tool.UpdatedAt = fmt.Sprintf("%d €/mois", n), c.date() },
+			func() { tool.Category = edgeCategories[c.IntN(3)] },
+			func() { tool.Tier = record.Tier(1 + n%3) },
+			func() { tool.Sections = []record.Section{{Section: "verdict", Text: text}} },
+			func() { tool.Translations.En.Tagline = text },
+			func() { tool.Obsolescence, tool.Verifiability = &score, &score },
+			func() {
+				tool.PriceHistory = append(tool.PriceHistory, record.PriceChange{ChangedAt: "2025-01-01", Pricing: "payant", Price: "9 €/mois", PreviousPricing: "payant", PreviousPrice: fmt.Sprintf("%d €/mois", n)})
+			},
+		}[n%9]()
+		c.tools[slug] = tool
+	case kind == 5:
+		delete(c.tools, slug)
+		c.retired[slug] = &record.Retired{Slug: slug, Name: tool.Name, Category: edgeCategories[c.IntN(3)], Reason: "pivot", RetiredAt: c.date(), Note: text}
+	case kind == 6 && !c.isCompared(slug):
+		delete(c.tools, slug)
+	case kind == 7:
+		for slug, r := range c.retired {
+			copied := *r
+			copied.Note, copied.Category = text, edgeCategories[c.IntN(3)]
+			c.retired[slug] = &copied
+			break
+		}
+	case kind == 8:
+		c.labels[edgeCategories[n%3]] = text
+	case kind == 9:
+		delete(c.comparisons, fmt.Sprintf("c%d", n%4))
+	default:
+		other := edgeTools[c.IntN(len(edgeTools))]
+		if (c.tools[other] != nil || c.retired[other] != nil) && other != slug {
+			slug := fmt.Sprintf("c%d", n%4)
+			c.comparisons[slug] = &record.Comparison{Slug: slug, Title: text, ToolA: tool.Slug, ToolB: other, Winner: other, WinnerNote: text, UpdatedAt: c.date(), CanonicalURL: "https://palmares.example/" + slug, Published: record.Published(n%5 > 0)}
+		}
+	}
+}
+
+func (c *randomCatalog) isCompared(slug string) bool {
+	for _, compared := range c.comparisons {
+		if compared.ToolA == slug || compared.ToolB == slug {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *randomCatalog) feed() string {
+	var records []any
+	for _, slug := range edgeCategories {
+		records = append(records, &record.Category{Slug: slug, Label: c.labels[slug]})
+	}
+	for _, slug := range slices.Sorted(maps.Keys(c.tools)) {
+		records = append(records, c.tools[slug])
+	}
+	for _, slug := range slices.Sorted(maps.Keys(c.retired)) {
+		records = append(records, c.retired[slug])
+	}
+	for _, slug := range slices.Sorted(maps.Keys(c.comparisons)) {
+		records = append(records, c.comparisons[slug])
+	}
+	return string(feedtest.Of(c.date(), records...))
+}
+
+// edgePaths are paths of all kinds of public responses.
+func edgePaths() []string {
+	paths := []string{
+		"/api/v1/tools", "/api/v1/tools?limit=2&page=2", "/api/v1/tools?search=texte", "/api/v1/tools?category=code&search=zutil", "/api/v1/tools?score_min=5",
+		"/api/v1/tools?category=code,voix", "/api/v1/tools?category=unknown", "/api/v1/tools?as_of=2", "/api/v1/tools?as_of=2026-02-01", "/api/v1/tools/t1?as_of=2026-02-01",
+		"/api/v1/comparatifs", "/api/v1/comparatifs?category=voix", "/api/v1/pricing", "/api/v1/cimetiere", "/api/v1/cimetiere?category=code",
+		"/api/v1/categories", "/api/v1/stats", "/api/v1/changes", "/api/v1/changes?slug=t1", "/api/v1/openapi.json", "/api/v1/openapi.yaml",
+		"/graphql?query=%7Btool(slug:%22t1%22)%7Bname%20comparisons%7Btitle%7D%7D%7D", "/graphql?query=%7Bfeed%7Brelease%7D%7D",
+		"/q/panels/tools-by-category.json", "/feeds/changes.atom", "/feeds/prices.atom", "/feeds/cimetiere.atom", "/feeds/changelog.atom",
+		"/sitemap.xml", "/sitemaps/pages.xml", "/sitemaps/tools-1.xml", "/llms.txt", "/llms-full.txt", "/en/suggestions?q=ou", "/suggestions?q=ou", "/", "/robots.txt", "/schemas/events/tool.updated.json",
+		"/tools/t1", "/.well-known/api-catalog",
+	}
+	for _, language := range []string{"/en", "/fr"} {
+		for _, path := range []string{"/", "/tools", "/tools?category=code", "/tools.md", "/comparatifs", "/categories", "/cimetiere", "/editions/1", "/changes", "/prices", "/trends", "/compare", "/search?q=texte", "/guides", "/status"} {
+			paths = append(paths, language+path)
+		}
+		for _, slug := range []string{"t1", "t2", "t3"} {
+			paths = append(paths, language+"/tools/"+slug, language+"/cimetiere/"+slug, language+"/compare/"+slug+"/t4")
+		}
+	}
+	for _, slug := range edgeTools {
+		paths = append(paths, "/api/v1/tools/"+slug, "/api/v1/tools/"+slug+"/versions", "/api/v1/pricing/"+slug)
+	}
+	for _, category := range edgeCategories {
+		paths = append(paths, "/api/v1/tools?category="+category, "/api/v1/pricing?category="+category, "/en/categories/"+category,
+			"/api/v1/tools?category="+category+"&score_min=5&sort=name_desc")
+	}
+	for i := range 4 {
+		paths = append(paths, fmt.Sprintf("/api/v1/comparatifs/c%d", i), fmt.Sprintf("/fr/comparatifs/c%d", i))
+	}
+	return paths
+}
+
+// An edge that stores responses until they are purged never has one that the server
+// would no longer give, after any release.
+func TestEdgeIsNeverStale(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		if cfg.DatabaseURL != "" {
+			testkit.FullTier(t, "keys do not depend on the database")
+		}
+		model := &modelEdge{stored: map[string]storedResponse{}, purges: map[string]bool{}}
+		purges := httptest.NewServer(model)
+		t.Cleanup(purges.Close)
+		db := testkit.Open(t, cfg)
+		s := serveEdge(t, cfg, purges.URL)
+		catalog := &randomCatalog{
+			Rand: rand.New(rand.NewPCG(39, 1)), tools: map[string]*record.Tool{}, retired: map[string]*record.Retired{}, comparisons: map[string]*record.Comparison{},
+			labels: map[string]string{"chat": "Chat", "code": "Code", "voix": "Voix"},
+		}
+		for range 10 {
+			catalog.change()
+		}
+		survived := map[string]int{}
+		for release := 1; release <= 25; {
+			for range 1 + catalog.IntN(2)*catalog.IntN(4) {
+				catalog.change()
+			}
+			catalog.day += catalog.IntN(2)
+			report, err := publish.Import(t.Context(), db, feed.NewLines(strings.NewReader(catalog.feed())), publish.Options{Force: true})
+			check.OK(t, err)
+			if report.Release == 0 {
+				continue // nothing changed
+			}
+			wait.Until(t, "the edge is purged", func() bool {
+				return strings.Contains(s.Log.String(), fmt.Sprintf(`"msg":"edge purged","release":%d,`, release))
+			})
+			for _, path := range edgePaths() {
+				a := caller{}.ask(t, s.Address, path)
+				got := storedResponse{a.StatusCode, string(a.body), a.Header.Get(edge.KeysHeader)}
+				if tags := a.Header.Get("Cache-Tag"); strings.ReplaceAll(tags, ",", " ") != got.keys {
+					t.Errorf("%s: got Cache-Tag %q, want the keys %q", path, tags, got.keys)
+				}
+				model.mu.Lock()
+				stored, found := model.stored[path]
+				if caching := a.Header.Get("Cache-Control"); !found && got.keys != "" {
+					model.stored[path] = got
+				} else if !found && !strings.Contains(caching, "no-store") && !strings.Contains(caching, "private") {
+					t.Errorf("%s: got no keys with status %d and Cache-Control %q, want keys", path, got.status, caching)
+				}
+				model.mu.Unlock()
+				if !found {
+					continue
+				}
+				if survived[path]++; got.status != stored.status || got.body != stored.body {
+					t.Fatalf("release %d, %s: the edge has a stale response, with keys %s\ngot  %d %.500s\nwant %d %.500s", release, path, stored.keys, stored.status, stored.body, got.status, got.body)
+				}
+			}
+			release++
+		}
+		if hits := survived["/api/v1/tools/t1"]; hits < 10 || survived["/api/v1/tools?category=chat"] < 3 {
+			t.Errorf("got %d hits of a tool and %d of a category, want at least 10 and 3", hits, survived["/api/v1/tools?category=chat"])
+		}
+	})
+}
+
+// A server that starts purges the releases that were published while none was running,
+// and no others.
+func TestEdgeAfterStart(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		db := testkit.Open(t, cfg)
+		noon := time.Now().UTC().Add(-24 * time.Hour).Truncate(time.Hour)
+		for i, slugs := range [][]string{{"a"}, {"a", "b"}, {"a", "b", "c"}} { // at 12:00, 12:30 and 13:00
+			var tools []any
+			for _, slug := range slugs {
+				tools = append(tools, feedtest.Tool(slug))
+			}
+			_, err := publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-11-01", tools...))), publish.Options{PublishedAt: noon.Add(time.Duration(i) * 30 * time.Minute)})
+			check.OK(t, err)
+		}
+		for _, c := range []struct {
+			lastUp time.Duration // after noon; 0 if no server has been running
+			want   string
+		}{
+			{0, "release-0 release-1 release-2 tool-a tool-b tool-c category-code category-voix"},
+			{45 * time.Minute, "release-2 tool-c category-code"},
+			{31 * time.Minute, "release-1 release-2 tool-b tool-c category-code"}, // it may not have purged the second
+			{2 * time.Hour, ""},
+		} {
+			_, err := db.Write.Minute.Delete().Exec(t.Context())
+			check.OK(t, err)
+			if c.lastUp > 0 {
+				check.OK(t, db.Write.Minute.Create().SetID(int(noon.Add(c.lastUp).Unix()/60)).SetChecks(1).SetFailed(0).Exec(t.Context()))
+			}
+			model := &modelEdge{purges: map[string]bool{}}
+			purges := httptest.NewServer(model)
+			s := serveEdge(t, cfg, purges.URL)
+			stop := func() {
+				check.OK(t, s.Cmd.Process.Signal(syscall.SIGTERM))
+				s.WaitForExit(t)
+			}
+			if c.want == "" {
+				stop() // which waits for purges
+				if len(model.purges) > 0 {
+					t.Errorf("last up %s after noon: got purges %v, want none", c.lastUp, model.purges)
+				}
+			} else {
+				wait.Until(t, "the edge is purged of "+c.want, func() bool {
+					model.mu.Lock()
+					defer model.mu.Unlock()
+					return model.purges[c.want]
+				})
+				stop()
+			}
+			purges.Close()
+		}
+	})
+}
