@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -156,6 +157,9 @@ func (c *randomCatalog) feed() string {
 	return string(feedtest.Of(c.date(), records...))
 }
 
+// anySlug matches the slugs of tools and comparisons, which not every release has.
+var anySlug = regexp.MustCompile(`\b[tc][0-9]`)
+
 // edgePaths are paths of all kinds of public responses.
 func edgePaths() []string {
 	paths := []string{
@@ -164,20 +168,20 @@ func edgePaths() []string {
 		"/api/v1/comparatifs", "/api/v1/comparatifs?category=voix", "/api/v1/pricing", "/api/v1/cimetiere", "/api/v1/cimetiere?category=code",
 		"/api/v1/categories", "/api/v1/stats", "/api/v1/changes", "/api/v1/changes?slug=t1", "/api/v1/openapi.json", "/api/v1/openapi.yaml",
 		"/graphql?query=%7Btool(slug:%22t1%22)%7Bname%20comparisons%7Btitle%7D%7D%7D", "/graphql?query=%7Bfeed%7Brelease%7D%7D",
-		"/q/panels/tools-by-category.json", "/feeds/changes.atom", "/feeds/prices.atom", "/feeds/cimetiere.atom", "/feeds/changelog.atom",
-		"/sitemap.xml", "/sitemaps/pages.xml", "/sitemaps/tools-1.xml", "/llms.txt", "/llms-full.txt", "/en/suggestions?q=ou", "/suggestions?q=ou", "/", "/robots.txt", "/schemas/events/tool.updated.json",
-		"/tools/t1", "/.well-known/api-catalog",
+		"/q/ana/texts.json", "/q/ana/texts.csv", "/q/ana/texts", "/feeds/changes.atom", "/feeds/prices.atom", "/feeds/cimetiere.atom", "/feeds/changelog.atom",
+		"/sitemap.xml", "/sitemaps/pages.xml", "/sitemaps/tools-1.xml", "/llms.txt", "/llms-full.txt", "/search/suggestions?q=ou", "/robots.txt", "/schemas/events/tool.updated.json",
+		"/.well-known/api-catalog", "/en/comparisons", "/fr/comparatifs", "/en/graveyard", "/fr/cimetiere",
 	}
 	for _, language := range []string{"/en", "/fr"} {
-		for _, path := range []string{"/", "/tools", "/tools?category=code", "/tools.md", "/comparatifs", "/categories", "/cimetiere", "/editions/1", "/changes", "/prices", "/trends", "/compare", "/search?q=texte", "/guides", "/status"} {
+		for _, path := range []string{"/", "/tools", "/tools?category=code", "/tools.md", "/categories", "/editions/1", "/changes", "/prices", "/trends", "/compare", "/search?q=texte", "/guides", "/status"} {
 			paths = append(paths, language+path)
 		}
 		for _, slug := range []string{"t1", "t2", "t3"} {
-			paths = append(paths, language+"/tools/"+slug, language+"/cimetiere/"+slug, language+"/compare/"+slug+"/t4")
+			paths = append(paths, language+"/tools/"+slug, language+"/compare/"+slug+"/t4")
 		}
 	}
 	for _, slug := range edgeTools {
-		paths = append(paths, "/api/v1/tools/"+slug, "/api/v1/tools/"+slug+"/versions", "/api/v1/pricing/"+slug)
+		paths = append(paths, "/fr/cimetiere/"+slug, "/en/graveyard/"+slug, "/api/v1/tools/"+slug, "/api/v1/tools/"+slug+"/versions", "/api/v1/pricing/"+slug)
 	}
 	for _, category := range edgeCategories {
 		paths = append(paths, "/api/v1/tools?category="+category, "/api/v1/pricing?category="+category, "/en/categories/"+category,
@@ -201,6 +205,9 @@ func TestEdgeIsNeverStale(t *testing.T) {
 		purges := httptest.NewServer(model)
 		t.Cleanup(purges.Close)
 		db := testkit.Open(t, cfg)
+		blackbox.CreateKey(t, cfg, "ana@example.com", "pro")
+		query := blackbox.WriteFile(t, "texts.graphql", []byte("query Texts {tools(sort: name_asc) {items {slug tagline score}}}"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "save", "ana@example.com", "texts", query, "--handle", "ana"))
 		s := serveEdge(t, cfg, purges.URL)
 		catalog := &randomCatalog{
 			Rand: rand.New(rand.NewPCG(39, 1)), tools: map[string]*record.Tool{}, retired: map[string]*record.Retired{}, comparisons: map[string]*record.Comparison{},
@@ -209,7 +216,7 @@ func TestEdgeIsNeverStale(t *testing.T) {
 		for range 10 {
 			catalog.change()
 		}
-		survived := map[string]int{}
+		survived, succeeded := map[string]int{}, map[string]bool{}
 		for release := 1; release <= 25; {
 			for range 1 + catalog.IntN(2)*catalog.IntN(4) {
 				catalog.change()
@@ -225,6 +232,8 @@ func TestEdgeIsNeverStale(t *testing.T) {
 			})
 			for _, path := range edgePaths() {
 				a := caller{}.ask(t, s.Address, path)
+				kind := anySlug.ReplaceAllString(path, "*")
+				succeeded[kind] = succeeded[kind] || a.StatusCode == http.StatusOK
 				got := storedResponse{a.StatusCode, string(a.body), a.Header.Get(edge.KeysHeader)}
 				if tags := a.Header.Get("Cache-Tag"); strings.ReplaceAll(tags, ",", " ") != got.keys {
 					t.Errorf("%s: got Cache-Tag %q, want the keys %q", path, tags, got.keys)
@@ -245,6 +254,9 @@ func TestEdgeIsNeverStale(t *testing.T) {
 				}
 			}
 			release++
+		}
+		for kind, ok := range succeeded {
+			check.Equal(t, ok, true, "%s: 200 in one release", kind)
 		}
 		if hits := survived["/api/v1/tools/t1"]; hits < 10 || survived["/api/v1/tools?category=chat"] < 3 {
 			t.Errorf("got %d hits of a tool and %d of a category, want at least 10 and 3", hits, survived["/api/v1/tools?category=chat"])
