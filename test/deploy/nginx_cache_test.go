@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -95,6 +96,12 @@ type answer struct {
 // because they have a quota.
 func (c caller) ask(t *testing.T, address, path string) answer {
 	t.Helper()
+	got, err := c.try(t.Context(), address, path)
+	check.OK(t, err)
+	return got
+}
+
+func (c caller) try(ctx context.Context, address, path string) (answer, error) {
 	network := networks.Add(1)
 	headers := slices.Concat([]string{"Accept-Encoding", cmp.Or(c.header("Accept-Encoding"), "identity")}, c.headers)
 	if c.header("Accept-Encoding") != "" {
@@ -103,9 +110,8 @@ func (c caller) ask(t *testing.T, address, path string) answer {
 	if c.header("X-Forwarded-For") == "" {
 		headers = append(headers, "X-Forwarded-For", fmt.Sprintf("2001:db8:%x:%x::1", network>>16, network&0xffff))
 	}
-	response, body, err := blackbox.Do(t.Context(), withoutRedirects, cmp.Or(c.method, http.MethodGet), "http://"+address+path, c.body, headers...)
-	check.OK(t, err)
-	return answer{response, body}
+	response, body, err := blackbox.Do(ctx, withoutRedirects, cmp.Or(c.method, http.MethodGet), "http://"+address+path, c.body, headers...)
+	return answer{response, body}, err
 }
 
 var (

@@ -47,7 +47,10 @@ func TestEdgeWithVarnish(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					caller{}.ask(t, front, paths[i%(len(paths)/2)*2])
+					if _, err := (caller{}).try(t.Context(), front, paths[i%(len(paths)/2)*2]); err != nil {
+						t.Error(err)
+						return
+					}
 				}
 			}
 		}()

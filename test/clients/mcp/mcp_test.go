@@ -163,7 +163,7 @@ func TestQuota(t *testing.T) {
 			if i%10 == 0 { // some are not repeated
 				body = strings.Replace(body, "plume", fmt.Sprint("plume-", i), 1)
 			}
-			got := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/mcp", body, "Accept", "application/json, text/event-stream").Body)
+			_, _, got := s.Try(t, http.MethodPost, "/mcp", body, "Accept", "application/json, text/event-stream")
 			if strings.Contains(got, "The daily quota of 100 requests is used up. It resets at ") {
 				refused.Add(1)
 			} else if strings.Contains(got, `"result"`) {

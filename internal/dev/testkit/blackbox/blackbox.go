@@ -200,6 +200,18 @@ func (s *Server) Call(t testing.TB, method, path, body string, headers ...string
 	return response
 }
 
+// Try is Call for other goroutines than the test's: it reports a failure, but does not
+// end the test.
+func (s *Server) Try(t testing.TB, method, path, body string, headers ...string) (status int, header http.Header, text string) {
+	t.Helper()
+	response, data, err := Do(t.Context(), http.DefaultClient, method, "http://"+s.Address+path, body, headers...)
+	if err != nil {
+		t.Errorf("%s %s: got %v, want a response", method, path, err)
+		return 0, http.Header{}, ""
+	}
+	return response.StatusCode, response.Header, string(data)
+}
+
 // Do sends a request with headers in pairs, and reads the response. A body is
 // JSON.
 func Do(ctx context.Context, client *http.Client, method, url, body string, headers ...string) (*http.Response, []byte, error) {
