@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"palmares/auth"
+	"palmares/internal/catalog/files"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -109,7 +111,7 @@ func TestFiles(t *testing.T) {
 				t.Errorf("%v: got %d %.40q with %s left, want %d and 991", c, g.StatusCode, g.body, left(g), c.status)
 			}
 		}
-		if !strings.HasPrefix(tag, `"2-`) {
+		if !strings.HasPrefix(tag, fmt.Sprintf(`"%d-`, files.Format)) {
 			t.Errorf("got the tag %s, want the version of the format in it", tag)
 		}
 
