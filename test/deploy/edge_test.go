@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -18,7 +17,6 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/publish"
-	"palmares/internal/catalog/record"
 	"palmares/internal/core/edge"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
@@ -62,112 +60,20 @@ func serveEdge(t *testing.T, cfg store.Config, purges string) *blackbox.Server {
 	return blackbox.Serve(t, cfg, "--trusted-proxies", "127.0.0.1", "--purge-url", purges, "--purge-header", "X-Purge-Token: secret")
 }
 
-// randomCatalog is a catalog that changes at random.
-type randomCatalog struct {
-	*rand.Rand
-	tools       map[string]*record.Tool
-	retired     map[string]*record.Retired
-	comparisons map[string]*record.Comparison
-	labels      map[string]string // of categories
-	day         int
-}
-
-var (
-	edgeTools      = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"}
-	edgeCategories = []string{"chat", "code", "voix"}
-)
-
-func (c *randomCatalog) date() string { return fmt.Sprintf("2026-%02d-%02d", 1+c.day/28, 1+c.day%28) }
-
-// change makes one change.
-func (c *randomCatalog) change() {
-	slug, n := edgeTools[c.IntN(len(edgeTools))], c.IntN(1000)
-	text := fmt.Sprintf("texte %d", n)
-	tool := c.tools[slug]
-	switch kind := c.IntN(14); {
-	case tool == nil:
-		delete(c.retired, slug)
-		c.tools[slug] = feedtest.Tool(slug, func(t *record.Tool) { t.UpdatedAt, t.Category = c.date(), edgeCategories[c.IntN(2)] })
-	case kind < 5:
-		copied := *tool
-		tool = &copied
-		score := float64(n%100) / 10
-		[]func(){
-			func() { tool.Name = "Outil " + text },
-			func() { tool.Score, tool.UpdatedAt = &score, c.date() },
-			func() { tool.Price, tool.UpdatedAt = fmt.Sprintf("%d €/mois", n), c.date() },
-			func() { tool.Category = edgeCategories[c.IntN(3)] },
-			func() { tool.Tier = record.Tier(1 + n%3) },
-			func() { tool.Sections = []record.Section{{Section: "verdict", Text: text}} },
-			func() { tool.Translations.En.Tagline = text },
-			func() { tool.Obsolescence, tool.Verifiability = &score, &score },
-			func() {
-				tool.PriceHistory = append(tool.PriceHistory, record.PriceChange{ChangedAt: "2025-01-01", Pricing: "payant", Price: "9 €/mois", PreviousPricing: "payant", PreviousPrice: fmt.Sprintf("%d €/mois", n)})
-			},
-		}[n%9]()
-		c.tools[slug] = tool
-	case kind == 5:
-		delete(c.tools, slug)
-		c.retired[slug] = &record.Retired{Slug: slug, Name: tool.Name, Category: edgeCategories[c.IntN(3)], Reason: "pivot", RetiredAt: c.date(), Note: text}
-	case kind == 6 && !c.isCompared(slug):
-		delete(c.tools, slug)
-	case kind == 7:
-		for slug, r := range c.retired {
-			copied := *r
-			copied.Note, copied.Category = text, edgeCategories[c.IntN(3)]
-			c.retired[slug] = &copied
-			break
-		}
-	case kind == 8:
-		c.labels[edgeCategories[n%3]] = text
-	case kind == 9:
-		delete(c.comparisons, fmt.Sprintf("c%d", n%4))
-	default:
-		other := edgeTools[c.IntN(len(edgeTools))]
-		if (c.tools[other] != nil || c.retired[other] != nil) && other != slug {
-			slug := fmt.Sprintf("c%d", n%4)
-			c.comparisons[slug] = &record.Comparison{Slug: slug, Title: text, ToolA: tool.Slug, ToolB: other, Winner: other, WinnerNote: text, UpdatedAt: c.date(), CanonicalURL: "https://palmares.example/" + slug, Published: record.Published(n%5 > 0)}
-		}
-	}
-}
-
-func (c *randomCatalog) isCompared(slug string) bool {
-	for _, compared := range c.comparisons {
-		if compared.ToolA == slug || compared.ToolB == slug {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *randomCatalog) feed() string {
-	var records []any
-	for _, slug := range edgeCategories {
-		records = append(records, &record.Category{Slug: slug, Label: c.labels[slug]})
-	}
-	for _, slug := range slices.Sorted(maps.Keys(c.tools)) {
-		records = append(records, c.tools[slug])
-	}
-	for _, slug := range slices.Sorted(maps.Keys(c.retired)) {
-		records = append(records, c.retired[slug])
-	}
-	for _, slug := range slices.Sorted(maps.Keys(c.comparisons)) {
-		records = append(records, c.comparisons[slug])
-	}
-	return string(feedtest.Of(c.date(), records...))
-}
-
 // anySlug matches the slugs of tools and comparisons, which not every release has.
-var anySlug = regexp.MustCompile(`\b[tc][0-9]`)
+var anySlug = regexp.MustCompile(`\b[tc][0-9]+`)
+
+// edgeTools is the number of tools that the catalog has at most.
+const edgeTools = 10
 
 // edgePaths are paths of all kinds of public responses.
 func edgePaths() []string {
 	paths := []string{
 		"/api/v1/tools", "/api/v1/tools?limit=2&page=2", "/api/v1/tools?search=texte", "/api/v1/tools?category=code&search=zutil", "/api/v1/tools?score_min=5",
-		"/api/v1/tools?category=code,voix", "/api/v1/tools?category=unknown", "/api/v1/tools?as_of=2", "/api/v1/tools?as_of=2026-02-01", "/api/v1/tools/t1?as_of=2026-02-01",
+		"/api/v1/tools?category=code,voix", "/api/v1/tools?category=unknown", "/api/v1/tools?as_of=2", "/api/v1/tools?as_of=2026-02-01", "/api/v1/tools/t01?as_of=2026-02-01",
 		"/api/v1/comparatifs", "/api/v1/comparatifs?category=voix", "/api/v1/pricing", "/api/v1/cimetiere", "/api/v1/cimetiere?category=code",
-		"/api/v1/categories", "/api/v1/stats", "/api/v1/changes", "/api/v1/changes?slug=t1", "/api/v1/openapi.json", "/api/v1/openapi.yaml",
-		"/graphql?query=%7Btool(slug:%22t1%22)%7Bname%20comparisons%7Btitle%7D%7D%7D", "/graphql?query=%7Bfeed%7Brelease%7D%7D",
+		"/api/v1/categories", "/api/v1/stats", "/api/v1/changes", "/api/v1/changes?slug=t01", "/api/v1/openapi.json", "/api/v1/openapi.yaml",
+		"/graphql?query=%7Btool(slug:%22t01%22)%7Bname%20comparisons%7Btitle%7D%7D%7D", "/graphql?query=%7Bfeed%7Brelease%7D%7D",
 		"/q/ana/texts.json", "/q/ana/texts.csv", "/q/ana/texts", "/feeds/changes.atom", "/feeds/prices.atom", "/feeds/cimetiere.atom", "/feeds/changelog.atom",
 		"/sitemap.xml", "/sitemaps/pages.xml", "/sitemaps/tools-1.xml", "/llms.txt", "/llms-full.txt", "/search/suggestions?q=ou", "/robots.txt", "/schemas/events/tool.updated.json",
 		"/.well-known/api-catalog", "/en/comparisons", "/fr/comparatifs", "/en/graveyard", "/fr/cimetiere",
@@ -176,14 +82,15 @@ func edgePaths() []string {
 		for _, path := range []string{"/", "/tools", "/tools?category=code", "/tools.md", "/categories", "/editions/1", "/changes", "/prices", "/trends", "/compare", "/search?q=texte", "/guides", "/status"} {
 			paths = append(paths, language+path)
 		}
-		for _, slug := range []string{"t1", "t2", "t3"} {
-			paths = append(paths, language+"/tools/"+slug, language+"/compare/"+slug+"/t4")
+		for _, slug := range []string{"t01", "t02", "t03"} {
+			paths = append(paths, language+"/tools/"+slug, language+"/compare/"+slug+"/t04")
 		}
 	}
-	for _, slug := range edgeTools {
+	for i := range edgeTools {
+		slug := fmt.Sprintf("t%02d", i)
 		paths = append(paths, "/fr/cimetiere/"+slug, "/en/graveyard/"+slug, "/api/v1/tools/"+slug, "/api/v1/tools/"+slug+"/versions", "/api/v1/pricing/"+slug)
 	}
-	for _, category := range edgeCategories {
+	for _, category := range feedtest.Categories {
 		paths = append(paths, "/api/v1/tools?category="+category, "/api/v1/pricing?category="+category, "/en/categories/"+category,
 			"/api/v1/tools?category="+category+"&score_min=5&sort=name_desc")
 	}
@@ -209,20 +116,15 @@ func TestEdgeIsNeverStale(t *testing.T) {
 		query := blackbox.WriteFile(t, "texts.graphql", []byte("query Texts {tools(sort: name_asc) {items {slug tagline score}}}"))
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "save", "ana@example.com", "texts", query, "--handle", "ana"))
 		s := serveEdge(t, cfg, purges.URL)
-		catalog := &randomCatalog{
-			Rand: rand.New(rand.NewPCG(39, 1)), tools: map[string]*record.Tool{}, retired: map[string]*record.Retired{}, comparisons: map[string]*record.Comparison{},
-			labels: map[string]string{"chat": "Chat", "code": "Code", "voix": "Voix"},
-		}
-		for range 10 {
-			catalog.change()
-		}
+		catalog, day := feedtest.NewRandom(testkit.SeedOr(t, 39), edgeTools), 0
+		catalog.Date = "2026-01-01"
+		catalog.Change(10)
 		survived, succeeded := map[string]int{}, map[string]bool{}
 		for release := 1; release <= 25; {
-			for range 1 + catalog.IntN(2)*catalog.IntN(4) {
-				catalog.change()
-			}
-			catalog.day += catalog.IntN(2)
-			report, err := publish.Import(t.Context(), db, feed.NewLines(strings.NewReader(catalog.feed())), publish.Options{Force: true})
+			catalog.Change(1 + catalog.IntN(2)*catalog.IntN(4))
+			day += catalog.IntN(2)
+			catalog.Date = fmt.Sprintf("2026-%02d-%02d", 1+day/28, 1+day%28)
+			report, err := publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(catalog.Feed())), publish.Options{Force: true})
 			check.OK(t, err)
 			if report.Release == 0 {
 				continue // nothing changed
@@ -258,7 +160,7 @@ func TestEdgeIsNeverStale(t *testing.T) {
 		for kind, ok := range succeeded {
 			check.Equal(t, ok, true, "%s: 200 in one release", kind)
 		}
-		if hits := survived["/api/v1/tools/t1"]; hits < 10 || survived["/api/v1/tools?category=chat"] < 3 {
+		if hits := survived["/api/v1/tools/t01"]; hits < 10 || survived["/api/v1/tools?category=chat"] < 3 {
 			t.Errorf("got %d hits of a tool and %d of a category, want at least 10 and 3", hits, survived["/api/v1/tools?category=chat"])
 		}
 	})

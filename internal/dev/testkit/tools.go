@@ -152,9 +152,15 @@ func GivenSeed(t testing.TB) (seed uint64, ok bool) {
 // that a failure can be replayed.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
+	return SeedOr(t, rand.Uint64())
+}
+
+// SeedOr returns the seed of the environment, or the usual one, and logs it.
+func SeedOr(t testing.TB, usual uint64) uint64 {
+	t.Helper()
 	seed, ok := GivenSeed(t)
 	if !ok {
-		seed = rand.Uint64()
+		seed = usual
 	}
 	t.Logf("%s=%d", SeedVariable, seed)
 	return seed
