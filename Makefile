@@ -139,7 +139,7 @@ mutants: ## Change the rules in small ways; fails if the tests do not notice (RU
 	bin/tools/mutants
 
 .PHONY: bench
-bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, payers, history, start, files, edge)
+bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, payers, history, files, edge)
 	bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile
