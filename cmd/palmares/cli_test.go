@@ -185,3 +185,15 @@ func TestAllLogLinesAreJSON(t *testing.T) {
 		t.Errorf("got a default log handler of type %T, want JSON", slog.Default().Handler())
 	}
 }
+
+// knownSettings returns the environment variables of all settings.
+func knownSettings(t *testing.T) []string {
+	t.Helper()
+	parser, err := kong.New(&commandLine{}, kong.Name("palmares"), enums)
+	check.OK(t, err)
+	names := settingNames(parser.Model.Flags)
+	if len(names) < 20 || len(names) > 25 || !slices.Contains(names, "DATABASE_URL") {
+		t.Fatalf("got %d settings, want 20 to 25: %v", len(names), names)
+	}
+	return names
+}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -73,12 +72,6 @@ func (e examined) want(t *testing.T, name, state, text string) {
 	check.Contains(t, e.lines[name], text, name)
 }
 
-// importDemo imports the demo catalog.
-func importDemo(t *testing.T, cfg store.Config) {
-	t.Helper()
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())))
-}
-
 func TestDoctorWithoutProblems(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) { testDoctorWithoutProblems(t, cfg, "") })
@@ -93,7 +86,7 @@ func testDoctorWithoutProblems(t *testing.T, cfg store.Config, redis string) {
 	t.Helper()
 	smtp, trust := startEncryptedSMTP(t)
 	stripe := startFakeStripe(t, http.StatusOK)
-	importDemo(t, cfg)
+	blackbox.ImportDemo(t, cfg)
 	e := examine(t, cfg, "REDIS_URL="+redis, "SMTP_URL="+smtp, trust,
 		"STRIPE_SECRET_KEY=sk_live_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "--stripe-api-base="+stripe)
 	want := []string{"settings", "about page", "security.txt", "database", "migrations", "catalog", "redis", "mail", "stripe", "price", "tax", "customer portal", "public url", "oauth", "proxies", "server"}
@@ -117,7 +110,7 @@ func testDoctorWithoutProblems(t *testing.T, cfg store.Config, redis string) {
 func TestDoctorJSON(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	importDemo(t, cfg)
+	blackbox.ImportDemo(t, cfg)
 	for args, code := range map[string]int{"--json": 1, "--json --verbose": 1} {
 		cmd := blackbox.Command(t, cfg, append([]string{"doctor", "--listen", "127.0.0.1:0", "--redis-url", "redis://:s3cret@" + testkit.FreeAddress(t)}, strings.Fields(args)...)...)
 		r := blackbox.Run(t, cmd)
@@ -156,7 +149,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 	})
 	t.Run("few connections", func(t *testing.T) {
 		cfg := testkit.Postgres(t)
-		importDemo(t, cfg)
+		blackbox.ImportDemo(t, cfg)
 		execute(t, cfg.DatabaseURL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 12', current_database()); END $$`)
 		e := examine(t, cfg)
 		e.want(t, "connections", "warning", "of 12 connections are free; a server uses up to "+fmt.Sprint(store.MaxConnections)+". Raise")
@@ -179,7 +172,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 		e.want(t, "database", "warning", "does not exist yet")
 	})
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		importDemo(t, cfg)
+		blackbox.ImportDemo(t, cfg)
 		db := testkit.Open(t, cfg)
 		if _, err := db.Write.ExecContext(t.Context(), "DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)"); err != nil {
 			t.Fatal(err)
@@ -201,7 +194,7 @@ func TestDoctorOnFolders(t *testing.T) {
 	})
 	t.Run("read-only", func(t *testing.T) {
 		dir := testkit.SmallDisk(t, 32<<20)
-		importDemo(t, store.Config{DataDir: dir})
+		blackbox.ImportDemo(t, store.Config{DataDir: dir})
 		check.OK(t, exec.Command("mount", "-o", "remount,ro", dir).Run())
 		examine(t, store.Config{DataDir: dir}).want(t, "data folder", "wrong", "is mounted read-only. Mount it read-write")
 	})
@@ -213,7 +206,7 @@ func TestDoctorOnFolders(t *testing.T) {
 	// A server must be restarted after its database file was replaced.
 	t.Run("replaced", func(t *testing.T) {
 		cfg := testkit.SQLite(t)
-		importDemo(t, cfg)
+		blackbox.ImportDemo(t, cfg)
 		s := blackbox.Serve(t, cfg)
 		wait.Until(t, "the server is ready", func() bool {
 			code, _ := s.Get(t, "/readyz")
@@ -224,7 +217,7 @@ func TestDoctorOnFolders(t *testing.T) {
 			t.Errorf("health: got %q, want ready, serving release 1", r.Out)
 		}
 		other := testkit.SQLite(t)
-		importDemo(t, other)
+		blackbox.ImportDemo(t, other)
 		check.OK(t, os.Rename(store.File(other.DataDir), store.File(cfg.DataDir)))
 		e := examine(t, cfg, "PALMARES_LISTEN="+s.Address)
 		e.want(t, "server", "wrong", "the database file was moved or replaced: restart the server.")
@@ -261,14 +254,14 @@ func TestDoctorOnEdge(t *testing.T) {
 func TestDoctorWithoutRedis(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	importDemo(t, cfg)
+	blackbox.ImportDemo(t, cfg)
 	examine(t, cfg, "REDIS_URL=redis://"+testkit.FreeAddress(t)).want(t, "redis", "wrong", "is unreachable. Until it is available, each server counts requests on its own. Start it")
 }
 
 func TestDoctorOnProblemsWithRedis(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	importDemo(t, cfg)
+	blackbox.ImportDemo(t, cfg)
 	server := testkit.StartRedis(t)
 	redis := "REDIS_URL=" + server.URL
 	sendRedis(t, server.URL, "CONFIG SET maxmemory 104857600", "CONFIG SET maxmemory-policy allkeys-lru")
@@ -286,7 +279,7 @@ func TestDoctorOnProblemsWithRedis(t *testing.T) {
 func TestDoctorOnMail(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	importDemo(t, cfg)
+	blackbox.ImportDemo(t, cfg)
 	examine := func(address, state, text string, env ...string) {
 		t.Helper()
 		examine(t, cfg, append(env, "SMTP_URL="+address)...).want(t, "mail", state, text)
@@ -308,7 +301,7 @@ func TestDoctorOnMail(t *testing.T) {
 func TestDoctorOnStripe(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	importDemo(t, cfg)
+	blackbox.ImportDemo(t, cfg)
 	examine := func(base string, env ...string) examined {
 		return examine(t, cfg, append([]string{"STRIPE_SECRET_KEY=sk_test_s3cret123", "STRIPE_WEBHOOK_SECRET=whsec_s3cret", "--stripe-api-base=" + base}, env...)...)
 	}
@@ -343,7 +336,7 @@ hosting-phone: +33 2
 func TestMissingFacts(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	importDemo(t, cfg)
+	blackbox.ImportDemo(t, cfg)
 	const public = "PUBLIC_URL=https://palmares.example.invalid"
 	folder := filepath.Dir(blackbox.WriteFile(t, "facts.yml", []byte(publisherFacts)))
 	const contact = "CONTACT_EMAIL=ana@palmares.example"
@@ -375,7 +368,7 @@ func TestMissingFacts(t *testing.T) {
 func TestDoctorOnAddresses(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	importDemo(t, cfg)
+	blackbox.ImportDemo(t, cfg)
 	e := examine(t, cfg, "PUBLIC_URL=http://palmares.example.invalid")
 	e.want(t, "oauth", "warning", "because PUBLIC_URL does not use https")
 	examine(t, cfg, "PUBLIC_URL=https://palmares.example.invalid").want(t, "oauth", "warning", "because nobody can sign in without SMTP_URL")

@@ -156,12 +156,12 @@ type failure struct{ name, id, body string }
 func TestFailuresAreLogged(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	proxy := testkit.StartProxy(t, cfg.DatabaseURL)
-	cfg.DatabaseURL = proxy.URL
+	proxies := testkit.StartToxiproxy(t)
+	cfg.DatabaseURL = proxies.Between("database", cfg.DatabaseURL)
 	key := blackbox.NewKey(t, cfg, "pro")
 	metrics := testkit.FreeAddress(t)
 	s := blackbox.Serve(t, cfg, "--demo", "--metrics-listen", metrics)
-	proxy.Cut()
+	proxies.Cut("database")
 	if text, _ := scrape(t, metrics); !strings.Contains(text, "palmares_database_up 0") {
 		t.Errorf("got metrics %s, want palmares_database_up 0", text)
 	}

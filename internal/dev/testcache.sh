@@ -9,7 +9,7 @@ trap 'rm -rf "$copy"' EXIT
 git ls-files --cached --others --exclude-standard | while read -r file; do [ ! -e "$file" ] || echo "$file"; done | tar -cf - -T - | tar -xf - -C "$copy"
 cd "$copy"
 
-run() { make -s test PKG=./cmd/palmares/tests/mcp; }
+run() { make -s test PKG=./test/clients/mcp; }
 
 make -s prepare
 sleep 3 # Go does not cache results of files that changed less than two seconds ago

@@ -17,6 +17,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -24,8 +25,9 @@ import (
 // subscriptions at Stripe give, and a deleted account pays for nothing.
 func TestRandomLives(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
+		seed := testkit.Seed(t)
 		for number := range 3 {
-			l := newLife(s, number, rand.Uint64())
+			l := newLife(s, number, seed+uint64(number))
 			for range 4 {
 				for range 3 {
 					l.step()

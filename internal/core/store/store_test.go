@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"palmares/ent"
 	"palmares/ent/savedquery"
@@ -277,12 +276,14 @@ func TestExclusiveTransactions(t *testing.T) {
 		for range 4 {
 			s := open(t, cfg) // as another process would
 			all.Go(func() {
-				err := s.Exclusive(t.Context(), func(*ent.Tx) error {
+				err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 					mu.Lock()
 					inside++
 					worst = max(worst, inside)
 					mu.Unlock()
-					time.Sleep(50 * time.Millisecond)
+					for range 50 { // long enough for the others to start
+						tx.Release.Query().CountX(t.Context())
+					}
 					mu.Lock()
 					inside--
 					mu.Unlock()
@@ -308,7 +309,6 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 		defer watching.Wait()
 		defer cancel()
 		for number := 1; number <= 3; number++ {
-			time.Sleep(100 * time.Millisecond) // until Watch waits for its next poll
 			err := importer.Exclusive(t.Context(), func(tx *ent.Tx) error {
 				tx.Release.Create().SetID(number).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 					SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())

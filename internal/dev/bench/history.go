@@ -63,35 +63,6 @@ func history(t testing.TB) {
 	table.Print(os.Stdout)
 }
 
-// start measures the CPU time that a server needs until it is ready, with a short history.
-func start(t testing.TB) {
-	table := load.NewTable("start with 100,000 tools, 5 releases that each change 1%", "database", "CPU time", "of the import", "goal")
-	base, err := os.ReadFile(feed(t, 100_000, 1))
-	check.OK(t, err)
-	lines := bytes.Split(base, []byte("\n"))
-	for _, kind := range kinds {
-		progress("%s, start with 5 releases", kind)
-		cfg := newDatabase(t, kind)
-		first := blackbox.Command(t, cfg, "import", feed(t, 100_000, 1))
-		blackbox.MustRun(t, first)
-		imported := first.ProcessState.UserTime() + first.ProcessState.SystemTime()
-		for release := 2; release <= 5; release++ {
-			importFeed(t, cfg, edited(t, lines, release))
-		}
-		server := load.Serve(t, cfg)
-		add := func(name, goal string) {
-			used := cpuOf(t, server)
-			table.Add(name, kind, used.Round(10*time.Millisecond), fmt.Sprintf("%.1f%%", 100*used.Seconds()/imported.Seconds()), goal)
-		}
-		waitUntilReady(t, server.Address)
-		add("until it is ready", "4%")
-		fetch(t, "http://"+server.Address+"/api/v1/stats?as_of=1")
-		add("until earlier releases can be read", "")
-		server.Kill()
-	}
-	table.Print(os.Stdout)
-}
-
 // edited writes a feed in which one tool in a hundred has a new score and review.
 func edited(t testing.TB, lines [][]byte, release int) string {
 	changed := slices.Clone(lines)

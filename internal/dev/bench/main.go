@@ -40,7 +40,6 @@ var parts = []struct {
 	{"bulk", false, bulk},
 	{"saved", false, saved},
 	{"history", false, history},
-	{"start", false, start},
 	{"costs", false, costs},
 	{"payers", false, payers},
 	{"edge", false, edge},

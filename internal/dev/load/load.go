@@ -1,4 +1,4 @@
-// Package load runs palmares under load, for bench and chaos.
+// Package load runs palmares under load, for bench and faults.
 package load
 
 import (

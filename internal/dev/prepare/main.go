@@ -28,7 +28,7 @@ func main() {
 			check.OK(t, need.Install())
 		}
 		fmt.Println("building the programs that tests start")
-		for _, name := range []string{"palmares", "stripe-mock"} {
+		for _, name := range []string{"palmares", "stripe-mock", "toxiproxy"} {
 			check.OK(t, testkit.BuildProgram(repo.Root(t), name))
 		}
 		fmt.Println("starting PostgreSQL")

@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,14 +53,11 @@ func TestSimulationWithManySeeds(t *testing.T) {
 
 // simulate runs the seeds from 1, or the one in the variable SEED.
 func simulate(t *testing.T, seeds uint64) {
-	testkit.Open(t, testkit.SQLite(t))                // migrated once, and copied for each seed
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // most garbage is that of short queries
+	testkit.Open(t, testkit.SQLite(t)) // migrated once, and copied for each seed
+	percent := debug.SetGCPercent(400) // most garbage is that of short queries
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	first, last := uint64(1), seeds
-	if text := os.Getenv("SEED"); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("SEED must be a number (got %q)", text)
-		}
+	if seed, ok := testkit.GivenSeed(t); ok {
 		first, last = seed, seed
 	}
 	for _, part := range parts {

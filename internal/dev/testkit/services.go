@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -12,8 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -85,7 +82,7 @@ func StartStripeMock(t testing.TB) string {
 	return "http://" + Start(t, cmd, stripeMockListening).Address
 }
 
-// Toxiproxy is a program that delays and interrupts TCP connections.
+// Toxiproxy is a program that delays, interrupts and closes TCP connections.
 type Toxiproxy struct {
 	t   testing.TB
 	api string
@@ -124,7 +121,12 @@ func (p *Toxiproxy) Interrupt(name string) {
 	}
 }
 
-// Restore ends all delays and interruptions.
+// Cut closes all connections to a service, and refuses new ones.
+func (p *Toxiproxy) Cut(name string) {
+	p.send("POST", "/proxies/"+name, map[string]any{"enabled": false})
+}
+
+// Restore ends all delays, interruptions and cuts.
 func (p *Toxiproxy) Restore() { p.send("POST", "/reset", nil) }
 
 func (p *Toxiproxy) send(method, path string, body any) {
@@ -139,104 +141,4 @@ func (p *Toxiproxy) send(method, path string, body any) {
 	if text, _ := io.ReadAll(response.Body); response.StatusCode >= 300 {
 		p.t.Fatalf("%s %s: got %d %s, want success", method, path, response.StatusCode, text)
 	}
-}
-
-// Proxy is a TCP proxy in front of a database, to simulate network failures.
-type Proxy struct {
-	URL      string // of the database, through the proxy
-	target   string
-	listener net.Listener
-	silent   atomic.Bool // discards data
-	mu       sync.Mutex
-	cut      bool // refuses connections
-	open     map[net.Conn]bool
-}
-
-// StartProxy starts a proxy to the database at a URL. It is stopped when the test
-// ends.
-func StartProxy(t testing.TB, database string) *Proxy {
-	t.Helper()
-	u, err := url.Parse(database)
-	check.OK(t, err)
-	p := &Proxy{target: u.Host, open: map[net.Conn]bool{}}
-	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
-	u.Host = p.listener.Addr().String()
-	p.URL = u.String()
-	go func() {
-		for {
-			conn, err := p.listener.Accept()
-			if err != nil {
-				return
-			}
-			go p.forward(conn)
-		}
-	}()
-	t.Cleanup(func() {
-		_ = p.listener.Close()
-		p.silent.Store(false)
-		p.setCut(true)
-	})
-	return p
-}
-
-func (p *Proxy) forward(client net.Conn) {
-	defer client.Close()
-	server, err := net.Dial("tcp", p.target)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	p.mu.Lock()
-	if p.cut { // perhaps since the connection was accepted
-		p.mu.Unlock()
-		return
-	}
-	p.open[client], p.open[server] = true, true
-	p.mu.Unlock()
-	go func() {
-		p.copy(server, client)
-		_ = server.Close()
-	}()
-	p.copy(client, server)
-}
-
-func (p *Proxy) copy(to, from net.Conn) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		for err != nil && p.silent.Load() { // the other side must not notice
-			time.Sleep(5 * time.Millisecond)
-		}
-		if err == nil && !p.silent.Load() {
-			_, err = to.Write(buffer[:n])
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// Cut closes all connections and refuses new ones.
-func (p *Proxy) Cut() { p.setCut(true) }
-
-// setCut also closes all connections.
-func (p *Proxy) setCut(cut bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = cut
-	for conn := range p.open {
-		_ = conn.Close()
-	}
-	clear(p.open)
-}
-
-// Silence discards all data without closing connections, like a network that
-// drops packets.
-func (p *Proxy) Silence() { p.silent.Store(true) }
-
-// Restore ends Cut and Silence. Connections that lost data are closed.
-func (p *Proxy) Restore() {
-	p.silent.Store(false)
-	p.setCut(false)
 }

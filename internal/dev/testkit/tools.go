@@ -3,10 +3,12 @@ package testkit
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +131,39 @@ func Rounds(few, more int) int {
 		return more
 	}
 	return few
+}
+
+// SeedVariable is the environment variable with the seed of tests that choose at random.
+const SeedVariable = "SEED"
+
+// GivenSeed returns the seed of the environment, if there is one.
+func GivenSeed(t testing.TB) (seed uint64, ok bool) {
+	t.Helper()
+	text := os.Getenv(SeedVariable)
+	if text == "" {
+		return 0, false
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	check.OK(t, err, SeedVariable+" must be a number")
+	return seed, true
+}
+
+// Seed returns the seed of the environment, or another one in each run, and logs it, so
+// that a failure can be replayed.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	return SeedOr(t, rand.Uint64())
+}
+
+// SeedOr returns the seed of the environment, or the usual one, and logs it.
+func SeedOr(t testing.TB, usual uint64) uint64 {
+	t.Helper()
+	seed, ok := GivenSeed(t)
+	if !ok {
+		seed = usual
+	}
+	t.Logf("%s=%d", SeedVariable, seed)
+	return seed
 }
 
 // Ensure returns the path of the program. A test of the first tier is skipped if it

@@ -33,13 +33,15 @@ var testTiming = timing{
 
 // clock is a clock that tests set.
 type clock struct {
-	mu sync.Mutex
-	at time.Time
+	mu    sync.Mutex
+	at    time.Time
+	reads int
 }
 
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reads++
 	return c.at
 }
 
@@ -47,6 +49,13 @@ func (c *clock) set(to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = to
+}
+
+// timesRead returns how often the service has read the clock, as it does in each poll.
+func (c *clock) timesRead() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reads
 }
 
 func (c *clock) advance(d time.Duration) { c.set(c.now().Add(d)) }

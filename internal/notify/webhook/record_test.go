@@ -142,7 +142,8 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 			check.OK(t, s.Replay(t.Context(), s.find(e.ID), ids(first, 1)[0]))
 			for _, d := range []time.Duration{0, time.Minute, 58 * time.Minute} {
 				s.clock.advance(d)
-				time.Sleep(5 * testTiming.poll)
+				before := s.clock.timesRead()
+				eventually(t, "the clock is read again", func() bool { return s.clock.timesRead() > before+5 })
 				s.sendDue(e)
 			}
 			check.Slices(t, r.ids(), ids(first, 1), "before Retry-After ended")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,15 +98,21 @@ func TestPagesShareCPUTime(t *testing.T) {
 func TestNewVisitorsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, use := newTestLimiter()
+		var mu sync.Mutex
 		var started []string
+		add := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			started = append(started, what)
+		}
 		start := func(address string, during time.Duration) {
 			go func() {
 				done, err := l.Start(l.from(address))
 				if err != nil {
-					started = append(started, fmt.Sprint(address, " ", err))
+					add(fmt.Sprint(address, " ", err))
 					return
 				}
-				started = append(started, address)
+				add(address)
 				time.Sleep(during)
 				done()
 			}()
@@ -121,9 +128,11 @@ func TestNewVisitorsComeFirst(t *testing.T) {
 		start("192.0.2.3", time.Second)
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
+		mu.Lock()
 		if want := []string{"192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.2", "192.0.2.3"}; len(started) != 8 || !slices.Equal(started[:5], want) {
 			t.Errorf("got %q, want %q first and three more", started, want)
 		}
+		mu.Unlock()
 		time.Sleep(time.Minute)
 	})
 }

@@ -108,10 +108,16 @@ func CreateKey(t testing.TB, cfg store.Config, email, plan string) string {
 
 // copyDemo copies the files of an embedded database with the demo catalog.
 var copyDemo = testkit.Template(func(t testing.TB, dir string) {
-	cmd := Command(t, store.Config{DataDir: dir}, "import", "-")
+	ImportDemo(t, store.Config{DataDir: dir})
+})
+
+// ImportDemo imports the demo catalog.
+func ImportDemo(t testing.TB, cfg store.Config) {
+	t.Helper()
+	cmd := Command(t, cfg, "import", "-")
 	cmd.Stdin = bytes.NewReader(catalog.Catalog())
 	MustRun(t, cmd)
-})
+}
 
 // Demo returns a new embedded database with the demo catalog.
 func Demo(t testing.TB) store.Config {
@@ -192,6 +198,18 @@ func (s *Server) Call(t testing.TB, method, path, body string, headers ...string
 	check.OK(t, err)
 	response.Body = io.NopCloser(bytes.NewReader(data))
 	return response
+}
+
+// Try is Call for other goroutines than the test's: it reports a failure, but does not
+// end the test.
+func (s *Server) Try(t testing.TB, method, path, body string, headers ...string) (status int, header http.Header, text string) {
+	t.Helper()
+	response, data, err := Do(t.Context(), http.DefaultClient, method, "http://"+s.Address+path, body, headers...)
+	if err != nil {
+		t.Errorf("%s %s: got %v, want a response", method, path, err)
+		return 0, http.Header{}, ""
+	}
+	return response.StatusCode, response.Header, string(data)
 }
 
 // Do sends a request with headers in pairs, and reads the response. A body is

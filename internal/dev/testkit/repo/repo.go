@@ -35,7 +35,7 @@ func Find() (string, error) {
 	return "", err
 }
 
-// sourceFolders have all Go code of the repository.
+// sourceFolders have all Go code of the program and its tools.
 var sourceFolders = []string{"auth", "cmd", "ent", "graph", "internal", "rest"}
 
 // Read makes files inputs of Go's test cache, which does not see what a

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/repo"
+)
+
+// The short form of make faults. A busy machine may be too slow for some goals, but
+// not for those that no delay excuses.
+func TestFaults(t *testing.T) {
+	testkit.FullTier(t, "it breaks services for minutes")
+	var out strings.Builder
+	result := run(t, &out, options{short: true, folder: filepath.Join(repo.Root(t), "test-output")})
+	t.Log("\n" + out.String())
+	switch result {
+	case missed:
+		t.Error("a goal is missed")
+	case notJudged:
+		testkit.SkipUnsupported(t, "the machine was too slow to judge every goal")
+	}
+}
+
+func TestEditionOf(t *testing.T) {
+	for _, c := range []struct {
+		name, header, body string
+		edition            int
+		mixed              bool
+	}{
+		{"one edition", editionDate(7), `{"tagline":"Outil, édition 7.","updated_at":"` + editionDate(7) + `"}`, 7, false},
+		{"two marks", "", `["Outil, édition 7.","Outil, édition 8."]`, 7, true},
+		{"another header", editionDate(8), `["Outil, édition 7."]`, 8, true},
+		{"another date", "", `{"title":"Duel, édition 7.","updatedAt":"` + editionDate(6) + `"}`, 7, true},
+		{"another average", editionDate(7), `{"tools_avg_score":1.8}`, 7, true},
+		{"its own average", editionDate(7), `{"tools_avg_score":1.7}`, 7, false},
+		{"no edition", "", `{"errors":[]}`, noEdition, false},
+	} {
+		edition, err := editionOf(c.header, []byte(c.body))
+		check.Equal(t, edition, c.edition, "%s: %v", c.name, err)
+		check.Equal(t, (err != nil), c.mixed, "%s: %v", c.name, err)
+	}
+}
+
+// A killed server may lose the requests of half a second.
+func TestMayLose(t *testing.T) {
+	at := time.Now()
+	response := func(server string, before time.Duration, keyed bool) *sample {
+		return &sample{query: &query{keyed: keyed}, server: server, status: 200, at: at.Add(-before)}
+	}
+	o := &outcome{samples: []*sample{
+		response("a", 100*time.Millisecond, true), response("a", 499*time.Millisecond, true),
+		response("a", 600*time.Millisecond, true), response("a", -time.Second, true), response("b", 0, true), response("a", 0, false),
+	}}
+	check.Equal(t, (kill{"a", at}).mayLose(o), 2)
+	o.cached.p99 = 200 * time.Millisecond
+	check.Equal(t, (kill{"a", at}).mayLose(o), 3, "on a slow machine")
+}
+
+func TestRequestsOfAllDays(t *testing.T) {
+	const shown = "pro@example.com\nplan      pro\nrequests  5 today (daily quota: unlimited)\n\nday         requests\n2026-09-01  5\n2026-08-31  142\n"
+	check.Equal(t, requestsIn(shown), 147)
+}
+
+func TestGoals(t *testing.T) {
+	good := func() *outcome {
+		return &outcome{fault: fault{name: "a fault", noFailure: true}, redisMayLose: 2, mayLose: 2, granted: dailyQuota}
+	}
+	for name, spoil := range map[string]func(*outcome){
+		"cached reads never fail":    func(o *outcome) { o.cached.failed = 1 },
+		"no response mixes":          func(o *outcome) { o.mixed = 1 },
+		"no server goes back":        func(o *outcome) { o.older = 1 },
+		"only with 503":              func(o *outcome) { o.uncached.failed = 1 },
+		"only while a database":      func(o *outcome) { o.uncached.refused = 1 },
+		"counts are exact":           func(o *outcome) { o.redis.lost = 3 },
+		"histories follow":           func(o *outcome) { o.violations = []string{"one"} },
+		"Redis responds in time":     func(o *outcome) { o.inexact = true },
+		"enforce a quota together":   func(o *outcome) { o.granted = dailyQuota + 1 },
+		"every event is delivered":   func(o *outcome) { o.lost = 1 },
+		"everything recovers within": func(o *outcome) { o.delivered = 6 * time.Second },
+	} {
+		for _, slow := range []bool{false, true} {
+			bad := good()
+			bad.slow = slow
+			spoil(bad)
+			var out strings.Builder
+			got, want := printGoals(&out, []*outcome{good(), bad}), missed
+			if slow && slices.Contains([]string{"only while a database", "Redis responds in time", "enforce a quota together", "everything recovers within"}, name) {
+				want = notJudged
+			}
+			check.Equal(t, got, want, "%s, slow: %v", name, slow)
+			for line := range strings.Lines(out.String()) {
+				check.Equal(t, strings.Contains(line, name), strings.Contains(line, want.String()+"; a fault: "), "%s: %s", name, line)
+			}
+		}
+	}
+	check.Equal(t, printGoals(io.Discard, []*outcome{good()}), met, "the goals of a good outcome")
+}

