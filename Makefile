@@ -87,7 +87,7 @@ prepare: toolchain
 # between goroutines. UNWATCHED must have no package that orders the accesses of others
 # with sync.Once, sync.Map or atomics, because the detector would no longer see that order.
 RACE_PACKAGES := ./auth ./graph ./internal/core/cache ./internal/core/ledger ./internal/core/limiter ./internal/core/lookup ./internal/core/middleware ./internal/core/quota ./internal/core/store \
-	./internal/notify/webhook ./internal/transport/graphql ./internal/transport/mcp ./internal/transport/saved ./internal/transport/files \
+	./internal/notify/webhook ./internal/transport/graphql ./internal/transport/mcp ./internal/transport/saved ./internal/transport/downloads \
 	./internal/catalog/files ./internal/web/status ./internal/web/visitor ./internal/account/billing
 UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc unicode/utf8 \
 	github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire \
