@@ -39,9 +39,9 @@ func TestNormalizeEmail(t *testing.T) {
 		"ana@example.":            "",
 		strings.Repeat("a", 300) + "@example.com": "",
 	} {
-		if got, err := NormalizeEmail(given); got != want || (err == nil) != (want != "") {
-			t.Errorf("%.40q: got %q, %v, want %q", given, got, err, want)
-		}
+		got, err := NormalizeEmail(given)
+		check.Equal(t, got, want, "%.40q", given)
+		check.Equal(t, err == nil, want != "", "%.40q", given)
 	}
 }
 
@@ -56,18 +56,17 @@ func TestNormalizeEmailSpellings(t *testing.T) {
 		want, err := NormalizeEmail(spellings[0])
 		check.OK(t, err)
 		for _, spelling := range append(spellings, want) {
-			if got, err := NormalizeEmail(spelling); got != want || err != nil {
-				t.Errorf("%q: got %q, %v, want %q", spelling, got, err, want)
-			}
+			got, err := NormalizeEmail(spelling)
+			check.Equal(t, got, want, spelling)
+			check.Equal(t, err, nil, spelling)
 		}
 	}
 	// A trailing dot is rejected, because it would allow a second account.
 	for _, wrong := range []string{"ana@example.com.", "ana@example.com..", "ana@example.com\u3002", "ana@example.com\uff0e", "ana@example.com\uff61", "ana@host\u3002", "ana@.example.com", "a\xff@example.com", "ana@exa\xffmple.com",
 		"ana@example.com\r\nBcc: ben@example.com", "ana\r@example.com", "ana@[127.0.0.1]", "ana@xn--a.com", `"a b"@example.com`, "ana@exa mple.com",
 		"\u202eana@example.com\x00"} {
-		if got, err := NormalizeEmail(wrong); err == nil {
-			t.Errorf("%q: got %q, want an error", wrong, got)
-		}
+		got, err := NormalizeEmail(wrong)
+		check.Fails(t, err, "%q: %q", wrong, got)
 	}
 }
 
@@ -98,12 +97,9 @@ func TestKeyLimit(t *testing.T) {
 			check.OK(t, err)
 			check.Must(t, len(keys), int(most))
 			check.OK(t, accounts.Revoke(t.Context(), keys[0].ID))
-			if err := accounts.Revoke(t.Context(), keys[0].ID); err == nil {
-				t.Error("revoking a key twice: got no error, want one")
-			}
-			if _, _, err := accounts.CreateKey(t.Context(), account, ""); err != nil {
-				t.Errorf("creating a key after revoking one: got %v, want no error", err)
-			}
+			check.Fails(t, accounts.Revoke(t.Context(), keys[0].ID), "revoking a key twice")
+			_, _, err = accounts.CreateKey(t.Context(), account, "")
+			check.Equal(t, err, nil, "creating a key after revoking one")
 		}
 		if _, err := accounts.Create(t.Context(), " DEVELOPER@example.com", Pro); err == nil || !strings.Contains(err.Error(), "already") {
 			t.Errorf("second account for an address: got %v, want an error that it already exists", err)
@@ -123,13 +119,13 @@ func TestSecretsAreNotStored(t *testing.T) {
 		check.OK(t, err)
 		text, row, err := accounts.CreateKey(context.Background(), account, "x")
 		check.OK(t, err)
-		if secret := text[16:48]; strings.Contains(string(row.SecretHash), secret) || strings.Contains(row.String(), secret) || len(row.SecretHash) != 32 {
-			t.Errorf("got %s, want only a hash of the secret", row)
-		}
+		secret := text[16:48]
+		check.Lacks(t, string(row.SecretHash), secret)
+		check.Lacks(t, row.String(), secret)
+		check.Equal(t, len(row.SecretHash), 32)
 		for _, name := range []string{strings.Repeat("n", 81), "two\nlines", "nul\x00"} {
-			if _, _, err := accounts.CreateKey(t.Context(), account, name); err == nil {
-				t.Errorf("name %q: got no error, want one", name)
-			}
+			_, _, err := accounts.CreateKey(t.Context(), account, name)
+			check.Fails(t, err, "name %q", name)
 		}
 	})
 }
@@ -156,22 +152,21 @@ func TestMaxKeysPerDay(t *testing.T) {
 		if err := createAndRevoke(); err == nil || !strings.Contains(err.Error(), "at most 30 keys within 24 hours") {
 			t.Errorf("one more key: got %v, want the daily limit", err)
 		}
-		if keys, err := accounts.Keys(t.Context(), acc); err != nil || len(keys) != maxKeysPerDay || len(Unrevoked(keys)) != 0 {
-			t.Errorf("got %d keys, %d unrevoked, %v, want %d and 0", len(keys), len(Unrevoked(keys)), err, maxKeysPerDay)
-		}
+		keys, err := accounts.Keys(t.Context(), acc)
+		check.OK(t, err)
+		check.Equal(t, len(keys), maxKeysPerDay)
+		check.Equal(t, len(Unrevoked(keys)), 0)
 		now = now.Add(24 * time.Hour)
-		if _, _, err := accounts.CreateKey(t.Context(), acc, "stays"); err != nil {
-			t.Fatalf("a day later: got %v, want no error", err)
-		}
+		_, _, err = accounts.CreateKey(t.Context(), acc, "stays")
+		check.OK(t, err, "a day later")
 
 		deleteExpired(t, s, now.Add(revokedKeyRetention-25*time.Hour))
-		if keys, _ := accounts.Keys(t.Context(), acc); len(keys) != maxKeysPerDay+1 {
-			t.Errorf("before 90 days: got %d keys, want %d", len(keys), maxKeysPerDay+1)
-		}
+		keys, _ = accounts.Keys(t.Context(), acc)
+		check.Equal(t, len(keys), maxKeysPerDay+1, "before 90 days: keys")
 		deleteExpired(t, s, now.Add(revokedKeyRetention))
-		if keys, _ := accounts.Keys(t.Context(), acc); len(keys) != 1 || keys[0].Name != "stays" {
-			t.Errorf("after 90 days: got %d keys, want 1", len(keys))
-		}
+		keys, _ = accounts.Keys(t.Context(), acc)
+		check.Must(t, len(keys), 1, "after 90 days")
+		check.Equal(t, keys[0].Name, "stays", "after 90 days")
 	})
 }
 
@@ -184,9 +179,7 @@ func TestAddressesOfDeletedAccounts(t *testing.T) {
 		check.OK(t, a.Delete(t.Context(), ana))
 		check.Equal(t, a.store.Write.Customer.GetX(t.Context(), "cus_1").Email, "", "address")
 		deleteExpired(t, a.store, a.time.Add(2*confirmationRetention))
-		if stored := everythingStored(t, a.store); strings.Contains(stored, "@example.com") {
-			t.Errorf("got a stored address, want none:\n%s", stored)
-		}
+		check.Lacks(t, everythingStored(t, a.store), "@example.com", "a stored address")
 	})
 }
 
@@ -259,9 +252,7 @@ func waitForLock(t *testing.T, s *store.Store) {
 		if waits {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("got no connection waiting for a lock, want one")
-		}
+		check.MustTrue(t, !time.Now().After(deadline), "got no connection waiting for a lock, want one")
 	}
 }
 

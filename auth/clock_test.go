@@ -107,9 +107,8 @@ func TestWrongCodesWithWrongClock(t *testing.T) {
 			for range maxMailboxAttempts / maxAttempts {
 				challenge := a.signIn(email)
 				for i := range maxAttempts {
-					if _, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, wrongCode(challenge.Code, i)); err == nil {
-						t.Fatal("got a wrong code accepted, want it rejected")
-					}
+					_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, wrongCode(challenge.Code, i))
+					check.MustTrue(t, err != nil, "got a wrong code accepted, want it rejected")
 				}
 			}
 		}
@@ -142,9 +141,8 @@ func TestKeyLimitWithWrongClock(t *testing.T) {
 			check.OK(t, accounts.RevokeOwned(t.Context(), acc, key.ID))
 		}
 		accounts.now = func() time.Time { return now }
-		if _, _, err := accounts.CreateKey(t.Context(), acc, ""); err != nil {
-			t.Errorf("after correcting the clock: got %v, want a key", err)
-		}
+		_, _, err = accounts.CreateKey(t.Context(), acc, "")
+		check.Equal(t, err, nil, "after correcting the clock")
 	})
 }
 
@@ -176,8 +174,9 @@ func TestUsageAfterWrongClock(t *testing.T) {
 			a.store.Write.Usage.Create().SetSubject(int64(Subject(acc))).SetDay(day).SetKey("").SetEndpoint("").SetRequests(1).ExecX(t.Context())
 		}
 		days, err := a.Usage(t.Context(), acc, 2)
-		if err != nil || len(days) != 2 || days[0].Day != "2026-03-01" || days[1].Day != "2026-02-28" {
-			t.Errorf("got %v, %v, want today and the day before", days, err)
-		}
+		check.OK(t, err)
+		check.Must(t, len(days), 2, days)
+		check.Equal(t, days[0].Day, "2026-03-01")
+		check.Equal(t, days[1].Day, "2026-02-28")
 	})
 }

@@ -89,9 +89,9 @@ func (g *grants) status(path, token string) int {
 	request.Header.Set("Authorization", "Bearer "+token)
 	response := httptest.NewRecorder()
 	g.keyring.Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if caller := CallerFrom(r.Context()); caller.Account != g.account.ID || !strings.HasPrefix(caller.Application, "app_") {
-			g.t.Errorf("got caller %+v, want account %d and an application", caller, g.account.ID)
-		}
+		caller := CallerFrom(r.Context())
+		check.Equal(g.t, caller.Account, g.account.ID)
+		check.True(g.t, strings.HasPrefix(caller.Application, "app_"), "got caller %+v, want account %d and an application", caller, g.account.ID)
 	})).ServeHTTP(response, request)
 	return response.Code
 }
@@ -113,17 +113,16 @@ func TestGrant(t *testing.T) {
 		g.wantStatus(401, "/mcp", tokens.Access[:len(tokens.Access)-1])
 		check.OK(g.t, g.keyring.SaveLastUsed(g.t.Context()))
 		all, err := g.Grants(g.t.Context(), g.account)
-		if err != nil || len(all) != 1 || all[0].ClientName != "Client" || !all[0].LastUsedAt.Equal(g.time().Truncate(time.Second)) {
-			g.t.Fatalf("got %+v, %v, want the client, used now", all, err)
-		}
+		check.OK(g.t, err)
+		check.Must(g.t, len(all), 1, "%+v", all)
+		check.Must(g.t, all[0].ClientName, "Client")
+		check.MustTrue(g.t, all[0].LastUsedAt.Equal(g.time().Truncate(time.Second)), "got %+v, want the client, used now", all)
 		var stored string
 		for _, column := range []string{"code_hash", "access_hash", "refresh_hash", "id", "access_id"} {
 			stored += queryText(g.t, g.store, "SELECT "+column+" FROM oauth_grants") + "\n"
 		}
 		for _, secret := range []string{code.Code[16:48], tokens.Access[16:48], tokens.Refresh[16:48], tokens.Refresh[48:80]} {
-			if strings.Contains(stored, secret) {
-				g.t.Errorf("got the secret %s stored, want only hashes", secret)
-			}
+			check.Lacks(g.t, stored, secret)
 		}
 
 		g.wait(AccessLifetime - time.Second)
@@ -138,9 +137,8 @@ func TestGrant(t *testing.T) {
 		last, err := g.refresh(next.Refresh)
 		check.OK(g.t, err)
 		g.wait(RefreshLifetime)
-		if _, err := g.refresh(last.Refresh); !errors.Is(err, ErrInvalidGrant) {
-			g.t.Errorf("after 60 days: got %v, want ErrInvalidGrant", err)
-		}
+		_, err = g.refresh(last.Refresh)
+		check.Is(g.t, err, ErrInvalidGrant, "after 60 days")
 		check.OK(g.t, DeleteExpired(g.t.Context(), g.store, g.time().Add(time.Second)))
 		check.Equal(g.t, queryText(g.t, g.store, "SELECT count(*) FROM oauth_grants"), "0", "grants after cleanup")
 	})
@@ -170,54 +168,46 @@ func TestCopiedTokens(t *testing.T) {
 			stolen := x
 			change(&stolen)
 			for _, attempt := range []CodeExchange{stolen, x} { // the code is known to someone else
-				if _, err := g.ExchangeCode(g.t.Context(), attempt); !errors.Is(err, ErrInvalidGrant) {
-					g.t.Errorf("another %s: got %v, want ErrInvalidGrant", name, err)
-				}
+				_, err := g.ExchangeCode(g.t.Context(), attempt)
+				check.Is(g.t, err, ErrInvalidGrant, "another %s", name)
 			}
 		}
 		x := g.code()
 		x.Resource = "https://palmares.example"
-		if _, err := g.ExchangeCode(g.t.Context(), x); !errors.Is(err, ErrOtherTarget) {
-			g.t.Errorf("foreign resource: got %v, want ErrOtherTarget", err)
-		}
+		_, err := g.ExchangeCode(g.t.Context(), x)
+		check.Is(g.t, err, ErrOtherTarget, "foreign resource")
 		x.Resource = testResource
 		tokens, err := g.ExchangeCode(g.t.Context(), x)
 		check.OK(g.t, err)
 		next, err := g.refresh(tokens.Refresh)
 		check.OK(g.t, err)
-		if _, err := g.ExchangeCode(g.t.Context(), x); !errors.Is(err, ErrInvalidGrant) {
-			g.t.Errorf("replayed code: got %v, want ErrInvalidGrant", err)
-		}
+		_, err = g.ExchangeCode(g.t.Context(), x)
+		check.Is(g.t, err, ErrInvalidGrant, "replayed code")
 		g.wait(lookup.StaleFor)
 		g.wantStatus(401, "/mcp", next.Access)
 
 		expired := g.code()
 		g.wait(codeLifetime)
-		if _, err := g.ExchangeCode(g.t.Context(), expired); !errors.Is(err, ErrInvalidGrant) {
-			g.t.Errorf("expired code: got %v, want ErrInvalidGrant", err)
-		}
+		_, err = g.ExchangeCode(g.t.Context(), expired)
+		check.Is(g.t, err, ErrInvalidGrant, "expired code")
 
 		tokens = g.connect()
 		next, err = g.refresh(tokens.Refresh)
 		check.OK(g.t, err)
-		if _, err := g.RefreshTokens(g.t.Context(), next.Refresh, "other", ""); !errors.Is(err, ErrInvalidGrant) {
-			g.t.Errorf("other client: got %v, want ErrInvalidGrant", err)
-		}
-		if _, err := g.RefreshTokens(g.t.Context(), next.Refresh, "client", "https://palmares.example"); !errors.Is(err, ErrOtherTarget) {
-			g.t.Errorf("foreign resource: got %v, want ErrOtherTarget", err)
-		}
+		_, err = g.RefreshTokens(g.t.Context(), next.Refresh, "other", "")
+		check.Is(g.t, err, ErrInvalidGrant, "other client")
+		_, err = g.RefreshTokens(g.t.Context(), next.Refresh, "client", "https://palmares.example")
+		check.Is(g.t, err, ErrOtherTarget, "foreign resource")
 		// Only someone who had a token of the grant can end it.
 		forged := tokenText(refreshPrefix, next.Refresh[4:16]+strings.Repeat("a", 2*secretLength))
-		if _, err := g.refresh(forged); !errors.Is(err, ErrInvalidGrant) {
-			g.t.Errorf("forged token: got %v, want ErrInvalidGrant", err)
-		}
+		_, err = g.refresh(forged)
+		check.Is(g.t, err, ErrInvalidGrant, "forged token")
 		if next, err = g.refresh(next.Refresh); err != nil {
 			g.t.Fatalf("after a forged token: got %v, want new tokens", err)
 		}
 		for _, token := range []string{tokens.Refresh, next.Refresh} {
-			if _, err := g.refresh(token); !errors.Is(err, ErrInvalidGrant) {
-				g.t.Errorf("reused token: got %v, want ErrInvalidGrant", err)
-			}
+			_, err := g.refresh(token)
+			check.Is(g.t, err, ErrInvalidGrant, "reused token")
 		}
 		g.wait(lookup.StaleFor)
 		g.wantStatus(401, "/mcp", next.Access)
@@ -246,9 +236,8 @@ func TestConcurrentRefreshes(t *testing.T) {
 			}
 			running.Wait()
 			check.Must(g.t, len(got), 1, "refreshes of one token")
-			if _, err := g.refresh(got[0].Refresh); !errors.Is(err, ErrInvalidGrant) {
-				g.t.Errorf("got %v, want the grant ended by the other refreshes", err)
-			}
+			_, err := g.refresh(got[0].Refresh)
+			check.Is(g.t, err, ErrInvalidGrant)
 		}
 	})
 }
@@ -327,9 +316,9 @@ func TestGrantsOfAccounts(t *testing.T) {
 		for i := range maxGrants {
 			g.wait(time.Second)
 			g.connect()
-			if all, err := g.Grants(g.t.Context(), g.account); err != nil || len(all) != min(i+2, maxGrants) {
-				g.t.Fatalf("got %d grants, %v, want %d", len(all), err, min(i+2, maxGrants))
-			}
+			all, err := g.Grants(g.t.Context(), g.account)
+			check.OK(g.t, err)
+			check.Must(g.t, len(all), min(i+2, maxGrants))
 		}
 		last := g.connect()
 		other, _ := createAccount(g.t, g.store, "ben@example.com", Developer, 0)
@@ -353,9 +342,7 @@ func TestProxyExemptsTokens(t *testing.T) {
 	conf, err := os.ReadFile("../deploy/nginx.conf")
 	check.OK(t, err)
 	pattern := regexp.MustCompile(`"~\*(\^Bearer [^"]+)" 1;`).FindSubmatch(conf)
-	if pattern == nil {
-		t.Fatal("got no pattern of keys in nginx.conf, want one")
-	}
+	check.MustTrue(t, pattern != nil, "got no pattern of keys in nginx.conf, want one")
 	exempt := regexp.MustCompile("(?i)" + string(pattern[1]))
 	body := readText(cryptorand.Reader, idLength+secretLength)
 	for token, want := range map[string]bool{
@@ -368,11 +355,11 @@ func TestProxyExemptsTokens(t *testing.T) {
 // What could not have been issued is refused, without tokens.
 func TestMalformedTokens(t *testing.T) {
 	eachGrants(t, func(g *grants) {
-		if tokens, err := g.ExchangeCode(g.t.Context(), CodeExchange{Code: "x"}); !errors.Is(err, ErrInvalidGrant) || tokens != (Tokens{}) {
-			g.t.Errorf("code: got %v and %v, want ErrInvalidGrant", tokens, err)
-		}
-		if tokens, err := g.refresh("x"); !errors.Is(err, ErrInvalidGrant) || tokens != (Tokens{}) {
-			g.t.Errorf("refresh token: got %v and %v, want ErrInvalidGrant", tokens, err)
-		}
+		tokens, err := g.ExchangeCode(g.t.Context(), CodeExchange{Code: "x"})
+		check.Is(g.t, err, ErrInvalidGrant, "code")
+		check.Equal(g.t, tokens, Tokens{}, "code")
+		tokens, err = g.refresh("x")
+		check.Is(g.t, err, ErrInvalidGrant, "refresh token")
+		check.Equal(g.t, tokens, Tokens{}, "refresh token")
 	})
 }

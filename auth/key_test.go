@@ -16,14 +16,14 @@ func TestKeys(t *testing.T) {
 	for range 1000 {
 		key := NewKey()
 		text := key.Text()
-		if !word.MatchString(text) || !strings.HasPrefix(text, "pal_") || len(text) != 54 || seen[text] {
-			t.Fatalf("got key %s, want a unique word of 54 characters", text)
-		}
+		check.MustTrue(t, word.MatchString(text) && strings.HasPrefix(text, "pal_"), "got key %s, want a unique word of 54 characters", text)
+		check.Must(t, len(text), 54, "key %s", text)
+		check.Must(t, seen[text], false)
 		seen[text] = true
 		read, ok := ParseKey(text)
-		if !ok || read != key || !read.matches(key.Hash()) || read.matches(NewKey().Hash()) {
-			t.Fatalf("%s: got %+v, want %+v", text, read, key)
-		}
+		check.Must(t, ok, true, text)
+		check.Must(t, read, key, text)
+		check.MustTrue(t, read.matches(key.Hash()) && !read.matches(NewKey().Hash()), "%s: got %+v, want %+v", text, read, key)
 	}
 	if bits := float64(secretLength) * 5.954; bits < 160 {
 		t.Errorf("got a secret of %v bits, want at least 160", bits)
@@ -40,18 +40,16 @@ func TestMistypedKeys(t *testing.T) {
 				continue
 			}
 			changed[i] = char
-			if _, ok := ParseKey(string(changed)); ok {
-				t.Errorf("%s instead of %s: got a key, want none", changed, text)
-			}
+			_, ok := ParseKey(string(changed))
+			check.True(t, !ok, "%s instead of %s: got a key, want none", changed, text)
 		}
 	}
 	for _, wrong := range []string{
 		"", "pal_", text[:len(text)-1], text + "0", " " + text, text + "\n", strings.ToUpper(text), strings.ToLower(text),
 		strings.Replace(text, "pal_", "sk__", 1), strings.Repeat("x", 5000), "pal_" + strings.Repeat("0", 50)[:50],
 	} {
-		if _, ok := ParseKey(wrong); ok {
-			t.Errorf("%.60q: got a key, want none", wrong)
-		}
+		_, ok := ParseKey(wrong)
+		check.True(t, !ok, "%.60q: got a key, want none", wrong)
 	}
 }
 
@@ -62,13 +60,10 @@ func TestSecretsAreUniform(t *testing.T) {
 		counts[char]++
 	}
 	for _, char := range []byte(base62) {
-		if n := counts[char]; n < 1700 || n > 2300 {
-			t.Errorf("%c: got %d occurrences, want about 2000", char, n)
-		}
+		n := counts[char]
+		check.True(t, n >= 1700 && n <= 2300, "%c: got %d occurrences, want about 2000", char, n)
 	}
-	if bytes.Equal(NewKey().Hash(), NewKey().Hash()) {
-		t.Error("got the same secret twice, want different ones")
-	}
+	check.True(t, !bytes.Equal(NewKey().Hash(), NewKey().Hash()), "got the same secret twice, want different ones")
 }
 
 // Keys that were issued stay valid: their checksum is part of the format.

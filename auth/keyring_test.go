@@ -95,12 +95,8 @@ func TestForgetAccount(t *testing.T) {
 		accounts, keyring := NewAccounts(s), newKeyring(s)
 		keyring.now = func() time.Time { return time.Unix(1_800_000_000, 0) } // cached keys stay fresh
 		key, _ := ParseKey(keys[0])
-		if response := tryKey(keyring, keys[0]); response != "" {
-			t.Fatal(response)
-		}
-		if err := accounts.RevokeOwned(t.Context(), ben, key.ID); err == nil {
-			t.Error("revoking another account's key: got no error, want one")
-		}
+		check.Must(t, tryKey(keyring, keys[0]), "")
+		check.Fails(t, accounts.RevokeOwned(t.Context(), ben, key.ID), "revoking another account's key")
 		check.OK(t, accounts.RevokeOwned(t.Context(), ana, key.ID))
 		check.Must(t, tryKey(keyring, keys[0]), "", "cached key: want it accepted")
 		keyring.ForgetAccount(ana.ID)
@@ -127,23 +123,19 @@ func TestDeletedAccount(t *testing.T) {
 			check.Contains(t, tryKey(keyring, key), "does not exist", "key of the deleted account: want that it does not exist")
 		}
 		check.Equal(t, a.emailOf(session), "", "session of the deleted account")
-		if row := s.Write.Customer.GetX(t.Context(), "cus_ana@example.com"); row.AccountID != nil || row.Email != "" {
-			t.Errorf("got customer %v, want one without account and address", row)
-		}
-		if tryKey(keyring, benKeys[0]) != "" || a.emailOf(benSession) == "" {
-			t.Error("another account: got its key or session ended, want both valid")
-		}
-		if row := s.Write.Customer.GetX(t.Context(), "cus_ben@example.com"); row.AccountID == nil {
-			t.Error("another account: got its customer without account, want it unchanged")
-		}
+		row := s.Write.Customer.GetX(t.Context(), "cus_ana@example.com")
+		check.Equal(t, row.AccountID, nil)
+		check.Equal(t, row.Email, "")
+		check.Equal(t, tryKey(keyring, benKeys[0]), "", "another account")
+		check.True(t, a.emailOf(benSession) != "", "another account: got its key or session ended, want both valid")
+		row = s.Write.Customer.GetX(t.Context(), "cus_ben@example.com")
+		check.True(t, row.AccountID != nil, "another account: got its customer without account, want it unchanged")
 		check.Equal(t, s.Write.Usage.Query().CountX(t.Context()), 1, "usage of accounts")
-		if _, err := a.Find(t.Context(), "ana@example.com"); err == nil {
-			t.Error("got the deleted account, want none")
-		}
+		_, err := a.Find(t.Context(), "ana@example.com")
+		check.Fails(t, err)
 		check.Equal(t, a.Delete(t.Context(), ana), nil, "deleting again")
-		if _, _, err := a.CreateKey(t.Context(), ana, "late"); err == nil {
-			t.Error("key for a deleted account: got no error, want one")
-		}
+		_, _, err = a.CreateKey(t.Context(), ana, "late")
+		check.Fails(t, err, "key for a deleted account")
 	})
 }
 
@@ -170,9 +162,7 @@ func TestRevokedWithBusyReaders(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		_, keys := createAccount(t, s, "ana@example.com", Pro, 1)
 		keyring := newKeyring(s)
-		if response := tryKey(keyring, keys[0]); response != "" {
-			t.Fatal(response)
-		}
+		check.Must(t, tryKey(keyring, keys[0]), "")
 		readers := s.Pools()["reader"]
 		for range readers.Stats().MaxOpenConnections {
 			busy, err := readers.Conn(t.Context())
@@ -279,9 +269,9 @@ func TestRecheck(t *testing.T) {
 		verify(1, "", "does not exist")
 
 		anonymous := Caller{Plan: Anonymous}
-		if got, err := keyring.Recheck(t.Context(), anonymous); err != nil || got != anonymous {
-			t.Errorf("got %+v, %v, want the anonymous caller", got, err)
-		}
+		got, err := keyring.Recheck(t.Context(), anonymous)
+		check.OK(t, err)
+		check.Equal(t, got, anonymous)
 		// Without a database, callers stay the same.
 		keyring.ForgetAccount(acc.ID)
 		_ = s.Close()

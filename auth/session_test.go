@@ -1,9 +1,7 @@
 package auth
 
 import (
-	"errors"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,24 +32,22 @@ func TestSessions(t *testing.T) {
 		}
 
 		check.OK(t, a.EndSession(t.Context(), laptop))
-		if a.emailOf(laptop) != "" || a.emailOf(phone) == "" {
-			t.Error("got other sessions ended, want only the laptop's")
-		}
+		check.Equal(t, a.emailOf(laptop), "")
+		check.True(t, a.emailOf(phone) != "", "got other sessions ended, want only the laptop's")
 
 		laptop = a.signedIn("ana@example.com")
 		ana := a.accountOf(laptop)
-		if all, err := a.Sessions(t.Context(), ana); err != nil || len(all) != 2 {
-			t.Errorf("got %d sessions, %v, want 2", len(all), err)
-		}
+		all, err := a.Sessions(t.Context(), ana)
+		check.OK(t, err)
+		check.Equal(t, len(all), 2)
 		open, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "192.0.2.1"})
 		check.OK(t, err)
 		check.OK(t, a.EndSessions(t.Context(), ana))
-		if _, err := a.ConfirmationByLink(t.Context(), open.Link); !errors.Is(err, ErrUsed) {
-			t.Errorf("link after EndSessions: got %v, want %v", err, ErrUsed)
-		}
-		if a.emailOf(laptop) != "" || a.emailOf(phone) != "" || a.emailOf(ben) == "" {
-			t.Error("got other sessions ended, want all of Ana's")
-		}
+		_, err = a.ConfirmationByLink(t.Context(), open.Link)
+		check.Is(t, err, ErrUsed, "link after EndSessions")
+		check.Equal(t, a.emailOf(laptop), "")
+		check.Equal(t, a.emailOf(phone), "")
+		check.True(t, a.emailOf(ben) != "", "got other sessions ended, want all of Ana's")
 	})
 }
 
@@ -59,9 +55,7 @@ func TestSessionsLastThirtyDays(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		token := a.signedIn("ana@example.com")
 		a.time = a.time.Add(30*24*time.Hour - time.Second)
-		if a.emailOf(token) == "" {
-			t.Error("got no session before it expires, want one")
-		}
+		check.True(t, a.emailOf(token) != "", "got no session before it expires, want one")
 		deleteExpired(t, a.store, a.time)
 		check.Equal(t, a.store.Write.Session.Query().CountX(t.Context()), 1, "session deleted before it expires")
 		a.time = a.time.Add(time.Second)
@@ -95,9 +89,8 @@ func TestSessionsAreStoredHashed(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		token := a.signedIn("ana@example.com")
 		stored := everythingStored(t, a.store)
-		if strings.Contains(stored, token) || !strings.Contains(stored, hashToken(token)) {
-			t.Error("got a stored session token, want only its hash")
-		}
+		check.Lacks(t, stored, token)
+		check.Contains(t, stored, hashToken(token))
 	})
 }
 
@@ -129,26 +122,22 @@ func TestSessionKeys(t *testing.T) {
 		if got, err := caller(key); err != nil || got.Account != ana.ID || got.Plan != Developer || !got.Browser {
 			t.Errorf("got %+v, %v, want Ana's account", got, err)
 		}
-		if strings.Contains(everythingStored(t, a.store), sessionKey(laptop).secret) {
-			t.Error("got the secret stored, want only its hash")
-		}
+		check.Lacks(t, everythingStored(t, a.store), sessionKey(laptop).secret, "the secret stored")
 		forged := sessionKey(laptop)
 		forged.secret = sessionKey(phone).secret
-		if _, err := caller(forged.Text()); err == nil {
-			t.Error("secret of another key: got no error, want one")
-		}
+		_, err := caller(forged.Text())
+		check.Fails(t, err, "secret of another key")
 
 		check.OK(t, a.EndSession(t.Context(), laptop))
-		if _, err := caller(key); err == nil || keyOf(laptop) != "" {
-			t.Error("after signing out: got a valid key, want none")
-		}
-		if _, err := caller(other); err != nil {
-			t.Errorf("other browser's key: got %v, want no error", err)
-		}
+		_, err = caller(key)
+		check.Fails(t, err, "after signing out")
+		check.Equal(t, keyOf(laptop), "", "after signing out")
+		_, err = caller(other)
+		check.Equal(t, err, nil, "other browser's key")
 		a.time = a.time.Add(SessionLifetime + time.Second)
-		if _, err := caller(other); err == nil || keyOf(phone) != "" {
-			t.Error("after the session expired: got a valid key, want none")
-		}
+		_, err = caller(other)
+		check.Fails(t, err, "after the session expired")
+		check.Equal(t, keyOf(phone), "", "after the session expired")
 	})
 }
 
@@ -162,13 +151,12 @@ func TestRecheckSession(t *testing.T) {
 		check.OK(t, err)
 		key, _ := ParseKey(text)
 		caller, err := keyring.Recheck(t.Context(), Caller{Key: key.ID})
-		if err != nil || caller.Plan != Developer || caller.Account == 0 {
-			t.Fatalf("got %+v, %v, want a Developer account", caller, err)
-		}
+		check.OK(t, err)
+		check.Must(t, caller.Plan, Developer)
+		check.MustTrue(t, caller.Account != 0, "got %+v, want a Developer account", caller)
 		check.OK(t, a.EndSession(t.Context(), token))
 		a.time = a.time.Add(time.Second)
-		if got, err := keyring.Recheck(t.Context(), caller); err == nil {
-			t.Errorf("got %+v, want the key rejected", got)
-		}
+		got, err := keyring.Recheck(t.Context(), caller)
+		check.Fails(t, err, "%+v", got)
 	})
 }

@@ -49,9 +49,8 @@ func TestMaxPerNetwork(t *testing.T) {
 			}
 		})
 		check.Equal(t, sent.Load(), maxPerNetwork, "emails")
-		if _, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.2"}); err != nil {
-			t.Errorf("another network: got %v, want no error", err)
-		}
+		_, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.2"})
+		check.Equal(t, err, nil, "another network")
 	})
 }
 
@@ -70,16 +69,14 @@ func TestEmailLimitsOutliveAccount(t *testing.T) {
 		_, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.9"})
 		wantError(t, "mailbox", err, ErrMailboxLimit)
 		for i := range maxPerNetwork - maxPerMailbox {
-			if _, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"})
+			check.OK(t, err)
 		}
 		_, err = a.StartSignIn(t.Context(), "one-more@example.com", Sender{Network: "192.0.2.1"})
 		wantError(t, "network", err, ErrNetworkLimit)
 		for _, link := range append(links, pending.Link) {
-			if _, err := a.ConfirmationByLink(t.Context(), link); err == nil {
-				t.Error("link of a deleted account: got no error, want one")
-			}
+			_, err := a.ConfirmationByLink(t.Context(), link)
+			check.Fails(t, err, "link of a deleted account")
 		}
 		check.OK(t, DeleteExpired(t.Context(), a.store, a.time.Add(confirmationRetention+time.Second)))
 		check.Equal(t, a.store.Write.Confirmation.Query().CountX(t.Context()), 0, "confirmations")
@@ -123,19 +120,17 @@ func TestMaxMailboxAttempts(t *testing.T) {
 		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
 		wantError(t, "correct code", err, ErrLocked)
 		found := a.find(challenge.Link)
-		if locked, err := a.Locked(t.Context(), found); err != nil || !locked {
-			t.Errorf("Locked: got %v, %v, want true", locked, err)
-		}
-		if _, err := a.SignIn(t.Context(), found, "", "en"); err != nil {
-			t.Errorf("link: got %v, want no error", err)
-		}
+		locked, err := a.Locked(t.Context(), found)
+		check.OK(t, err, "Locked")
+		check.Equal(t, locked, true, "Locked")
+		_, err = a.SignIn(t.Context(), found, "", "en")
+		check.Equal(t, err, nil, "link")
 		wantError(t, "another mailbox", guesses(a.signIn("ben@example.com"), 1), ErrWrongCode)
 
 		a.time = a.time.Add(confirmationRetention)
 		challenge = a.signIn("ana@example.com")
-		if _, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code); err != nil {
-			t.Errorf("a day later: got %v, want no error", err)
-		}
+		_, err = a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
+		check.Equal(t, err, nil, "a day later")
 	})
 }
 
@@ -146,9 +141,8 @@ func TestCorrectCodesDoNotCount(t *testing.T) {
 			challenge := a.signIn("ana@example.com")
 			found, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
 			check.OK(t, err)
-			if _, err := a.SignIn(t.Context(), found, "", "en"); err != nil {
-				t.Fatal(err)
-			}
+			_, err = a.SignIn(t.Context(), found, "", "en")
+			check.OK(t, err)
 			a.time = a.time.Add(emailWindow / maxPerMailbox)
 		}
 	})
@@ -161,9 +155,7 @@ func TestWrongCodesOutliveAccount(t *testing.T) {
 		for i := range maxMailboxAttempts {
 			challenge := a.change(mallory, "victim@example.com")
 			_, err := a.CheckCode(t.Context(), changing, challenge.Browser, wrongCode(challenge.Code, i))
-			if err == nil {
-				t.Fatal("wrong code: got no error, want one")
-			}
+			check.MustTrue(t, err != nil, "wrong code: got no error, want one")
 			a.time = a.time.Add(emailWindow / maxPerMailbox)
 		}
 		a.time = a.time.Add(2 * emailWindow)

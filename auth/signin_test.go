@@ -74,9 +74,8 @@ func (a *fixture) signedIn(email string) string {
 func (a *fixture) accountOf(token string) *ent.Account {
 	a.t.Helper()
 	acc, err := a.SessionAccount(a.t.Context(), token)
-	if err != nil || acc == nil {
-		a.t.Fatalf("got %v, %v, want an account", acc, err)
-	}
+	check.OK(a.t, err)
+	check.MustTrue(a.t, acc != nil, "got %v, want an account", acc)
 	return acc
 }
 
@@ -93,9 +92,7 @@ func (a *fixture) accounts() int {
 
 func wantError(t *testing.T, what string, got, want error) {
 	t.Helper()
-	if !errors.Is(got, want) {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	check.Is(t, got, want, what)
 }
 
 // wrongCode returns the code n, or another one if that is correct.
@@ -118,9 +115,10 @@ func TestSignInCreatesAccountOnce(t *testing.T) {
 		if _, err := a.SignIn(t.Context(), found, "", "en"); err != nil {
 			t.Fatal(err)
 		}
-		if acc := a.store.Write.Account.Query().OnlyX(t.Context()); acc.Email != "ana@example.com" || Plan(acc.Plan) != Developer || acc.ManualPlan {
-			t.Errorf("got %v, want a Developer account for ana@example.com", acc)
-		}
+		acc := a.store.Write.Account.Query().OnlyX(t.Context())
+		check.Equal(t, acc.Email, "ana@example.com")
+		check.Equal(t, Plan(acc.Plan), Developer)
+		check.Equal(t, acc.ManualPlan, false)
 		_, err := a.SignIn(t.Context(), found, "", "en")
 		wantError(t, "signing in again", err, ErrUsed)
 		_, err = a.ConfirmationByLink(t.Context(), challenge.Link)
@@ -130,9 +128,9 @@ func TestSignInCreatesAccountOnce(t *testing.T) {
 
 		// Signing in again leads to the same account with the same plan.
 		a.store.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
-		if again := a.account("ana@example.com"); again.Plan != "pro" || a.accounts() != 1 {
-			t.Errorf("got %v of %d accounts, want the same with plan pro", again, a.accounts())
-		}
+		again := a.account("ana@example.com")
+		check.Equal(t, again.Plan, "pro")
+		check.Equal(t, a.accounts(), 1)
 	})
 }
 
@@ -164,9 +162,8 @@ func TestLinkUsedConcurrently(t *testing.T) {
 				wantError(t, "concurrent sign-in", err, ErrUsed)
 			}
 		})
-		if n := a.store.Write.Session.Query().CountX(t.Context()); in.Load() != 1 || n != 1 {
-			t.Errorf("got %d sign-ins with %d sessions, want 1 of each", in.Load(), n)
-		}
+		check.Equal(t, in.Load(), 1)
+		check.Equal(t, a.store.Write.Session.Query().CountX(t.Context()), 1)
 	})
 }
 
@@ -178,9 +175,8 @@ func TestOneAccountForSeveralEmails(t *testing.T) {
 			found = append(found, a.find(a.signIn("ana@example.com").Link))
 		}
 		concurrently(maxPerMailbox, func(i int) {
-			if _, err := a.SignIn(t.Context(), found[i], "", "en"); err != nil {
-				t.Error(err)
-			}
+			_, err := a.SignIn(t.Context(), found[i], "", "en")
+			check.Equal(t, err, nil)
 		})
 		check.Equal(t, a.accounts(), 1, "accounts")
 	})
@@ -208,9 +204,8 @@ func TestMaxAttempts(t *testing.T) {
 		}
 		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
 		wantError(t, "correct code", err, ErrLocked)
-		if _, err := a.SignIn(t.Context(), a.find(challenge.Link), "", "en"); err != nil {
-			t.Errorf("link: got %v, want no error", err)
-		}
+		_, err = a.SignIn(t.Context(), a.find(challenge.Link), "", "en")
+		check.Equal(t, err, nil, "link")
 	})
 }
 
@@ -262,24 +257,18 @@ func TestConfirmationSecretsAreNotStored(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		challenge := a.signIn("ana@example.com")
 		stored := everythingStored(t, a.store)
-		if !strings.Contains(stored, "ana@example.com") {
-			t.Fatal("got no stored address, want one")
-		}
+		check.MustTrue(t, strings.Contains(stored, "ana@example.com"), "got no stored address, want one")
 		for _, secret := range []string{challenge.Link, challenge.Browser, hashToken(challenge.Code)} {
-			if strings.Contains(stored, secret) {
-				t.Errorf("got the secret %s stored, want only its hash", secret)
-			}
+			check.Lacks(t, stored, secret)
 		}
 		row := a.store.Write.Confirmation.Query().Where(confirmation.Email(challenge.Email)).OnlyX(t.Context())
 		// A million codes are easy to try, so the hash must depend on an unknown key.
 		for _, stored := range []string{row.LinkHash, row.BrowserHash, "", row.Email} {
-			if row.CodeHash == keyedHash([]byte(stored), challenge.Code) {
-				t.Error("got a hash with a stored key, want a key that is not stored")
-			}
+			check.True(t, row.CodeHash != keyedHash([]byte(stored), challenge.Code), "got a hash with a stored key, want a key that is not stored")
 		}
-		if printed := fmt.Sprint(row); strings.Contains(printed, row.LinkHash) || strings.Contains(printed, row.CodeHash) {
-			t.Errorf("got hashes in %s, want none", printed)
-		}
+		printed := fmt.Sprint(row)
+		check.Lacks(t, printed, row.LinkHash)
+		check.Lacks(t, printed, row.CodeHash)
 	})
 }
 
@@ -292,9 +281,8 @@ func TestCodesAreSixDigits(t *testing.T) {
 		first[code[0]]++
 	}
 	for digit, n := range first {
-		if n < 350 || n > 650 || len(first) != 10 {
-			t.Errorf("first digit %c: got %d codes, want about 500", digit, n)
-		}
+		check.True(t, n >= 350 && n <= 650, "first digit %c: got %d codes, want about 500", digit, n)
+		check.Equal(t, len(first), 10, "first digit %c: %d codes", digit, n)
 	}
 }
 
@@ -317,9 +305,8 @@ func concurrently(times int, do func(i int)) {
 func TestStartSignInReadsNoAccounts(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		a.account("ana@example.com")
-		if _, err := a.store.Write.ExecContext(t.Context(), "ALTER TABLE accounts RENAME TO hidden"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.store.Write.ExecContext(t.Context(), "ALTER TABLE accounts RENAME TO hidden")
+		check.OK(t, err)
 		a.signIn("ana@example.com")
 		a.signIn("nobody@example.com")
 	})
@@ -328,9 +315,8 @@ func TestStartSignInReadsNoAccounts(t *testing.T) {
 func TestStartSignInWithInvalidAddress(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		for _, email := range []string{"", "ana", "ana@example.com\r\nBcc: ben@example.com", "ana@example.com\x00", "a\xff@example.com", strings.Repeat("a", 300) + "@example.com"} {
-			if _, err := a.StartSignIn(t.Context(), email, Sender{Network: "x"}); !errors.Is(err, ErrInvalidEmail) {
-				t.Errorf("%.40q: got %v, want %v", email, err, ErrInvalidEmail)
-			}
+			_, err := a.StartSignIn(t.Context(), email, Sender{Network: "x"})
+			check.Is(t, err, ErrInvalidEmail, "%.40q", email)
 		}
 		check.Equal(t, a.store.Write.Confirmation.Query().CountX(t.Context()), 0, "confirmations")
 	})
@@ -356,9 +342,8 @@ func TestCodePurposes(t *testing.T) {
 		_, err = a.CheckCode(t.Context(), signingIn, change.Browser, change.Code)
 		wantError(t, "CheckCode", err, ErrUnknownLink)
 		check.Equal(t, a.find(change.Link).Tries, 0, "attempts")
-		if _, err := a.CheckCode(t.Context(), changing, change.Browser, change.Code); err != nil {
-			t.Errorf("change of address: got %v, want no error", err)
-		}
+		_, err = a.CheckCode(t.Context(), changing, change.Browser, change.Code)
+		check.Equal(t, err, nil, "change of address")
 	})
 }
 
@@ -370,9 +355,9 @@ func TestChangeEmailEndsOtherSessions(t *testing.T) {
 		wantError(t, "same address", err, ErrSameAddress)
 		first, second := a.change(ana, "anna@example.com"), a.change(ana, "anna@example.com")
 		check.OK(t, a.ChangeEmail(t.Context(), a.find(first.Link), ana, laptop))
-		if a.emailOf(laptop) != "anna@example.com" || a.emailOf(thief) != "" || a.emailOf(ben) == "" {
-			t.Error("got the wrong sessions ended, want only the account's other ones")
-		}
+		check.Equal(t, a.emailOf(laptop), "anna@example.com")
+		check.Equal(t, a.emailOf(thief), "")
+		check.True(t, a.emailOf(ben) != "", "got the wrong sessions ended, want only the account's other ones")
 		wantError(t, "second change", a.ChangeEmail(t.Context(), a.find(second.Link), a.accountOf(laptop), laptop), ErrSameAddress)
 	})
 }
@@ -389,9 +374,8 @@ func TestConcurrentSignUps(t *testing.T) {
 				found = append(found, a.find(c.Link))
 			}
 			concurrently(len(found), func(i int) {
-				if _, err := a.SignIn(t.Context(), found[i], "", "en"); err != nil {
-					t.Errorf("got %v, want a session", err)
-				}
+				_, err := a.SignIn(t.Context(), found[i], "", "en")
+				check.Equal(t, err, nil)
 			})
 			check.Must(t, a.accounts(), round+1, "accounts")
 		}

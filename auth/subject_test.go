@@ -58,9 +58,8 @@ func (s *service) signUp(email string) (*ent.Account, string) {
 	check.OK(s.t, err)
 	found, err := s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)
 	check.OK(s.t, err)
-	if _, err := s.accounts.SignIn(s.t.Context(), found, "", "en"); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err = s.accounts.SignIn(s.t.Context(), found, "", "en")
+	check.OK(s.t, err)
 	return s.withKey(email)
 }
 
@@ -114,9 +113,9 @@ func (s *service) wantLeft(key string, want int) {
 		}
 	}
 	w := s.request(key)
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("X-Ratelimit-Remaining") != "0" || w.Header().Get("Retry-After") == "" {
-		s.t.Errorf("after %d requests: got status %d, headers %v, want 429", want, w.Code, w.Header())
-	}
+	check.Equal(s.t, w.Code, http.StatusTooManyRequests, "after %d requests, headers %v", want, w.Header())
+	check.Equal(s.t, w.Header().Get("X-Ratelimit-Remaining"), "0", "after %d requests, headers %v", want, w.Header())
+	check.True(s.t, w.Header().Get("Retry-After") != "", "after %d requests: got status %d, headers %v, want 429", want, w.Code, w.Header())
 	check.Contains(s.t, w.Body.String(), "1000", "want the quota of the plan")
 	s.ledger.Write(s.t.Context())
 }
@@ -265,9 +264,10 @@ func TestUsageOfDeletedAccount(t *testing.T) {
 		s.now = s.now.Add(24 * time.Hour)
 		s.spend(key, 5)
 		s.delete(acc)
-		if row := s.store.Write.Usage.Query().OnlyX(t.Context()); row.Day != "2026-11-16" || row.Requests != 5 || row.Subject != *acc.Subject {
-			t.Errorf("got %v, want the 5 requests of today", row)
-		}
+		row := s.store.Write.Usage.Query().OnlyX(t.Context())
+		check.Equal(t, row.Day, "2026-11-16")
+		check.Equal(t, row.Requests, 5)
+		check.Equal(t, row.Subject, *acc.Subject)
 		for days, want := range []int{1, 0} {
 			check.OK(t, ledger.Tidy(t.Context(), s.store, quota.DayOf(s.now)+quota.Day(days)))
 			check.Equal(t, s.store.Write.Usage.Query().CountX(t.Context()), want, "%d days later: rows", days)

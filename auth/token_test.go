@@ -43,19 +43,19 @@ func TestTokens(t *testing.T) {
 			check.Equal(t, got.OwnsQueries(owner.ID), !downloads, "%s: private queries", target)
 		}
 		for _, target := range []string{"/q/ana/other?token=" + query, "/files?token=" + query, "/q/ana/best?token=" + unknown, "/files"} {
-			if got, err := caller(target); err != nil || got.Account != 0 {
-				t.Errorf("%s: got %+v and %v, want an anonymous caller", target, got, err)
-			}
+			got, err := caller(target)
+			check.OK(t, err, target)
+			check.Equal(t, got.Account, 0, target)
 		}
 		check.OK(t, keyring.SaveLastUsed(t.Context()))
 		tokens, err := accounts.DownloadTokens(t.Context(), owner)
-		if err != nil || len(tokens) != 1 || tokens[0].LastUsedAt == nil || tokens[0].Name != "sheet" {
-			t.Fatalf("got %v and %v, want one token that was used", tokens, err)
-		}
+		check.OK(t, err)
+		check.Must(t, len(tokens), 1, tokens)
+		check.MustTrue(t, tokens[0].LastUsedAt != nil, "got %v, want one token that was used", tokens)
+		check.Must(t, tokens[0].Name, "sheet")
 		check.OK(t, accounts.RevokeDownloadToken(t.Context(), owner, tokens[0].ID))
 		keyring.ForgetAccount(owner.ID)
-		if _, err := caller("/files?token=" + download); err != errTokenUnknown {
-			t.Errorf("revoked token: got %v, want %v", err, errTokenUnknown)
-		}
+		_, err = caller("/files?token=" + download)
+		check.Equal[error](t, err, errTokenUnknown, "revoked token")
 	})
 }
