@@ -56,9 +56,8 @@ func chain(length int, selection string) string {
 
 func TestHostileDocuments(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
-	if result := execute(t, e, "", chain(35, "slug")); len(result.Errors) > 0 {
-		t.Errorf("a short chain of fragments: got %v, want no errors", result.Errors)
-	}
+	result := execute(t, e, "", chain(35, "slug"))
+	check.Equal(t, len(result.Errors), 0, "a short chain of fragments: %v", result.Errors)
 	deep := func(levels int) string {
 		return `{tool(slug: "x") ` + strings.Repeat(`{category {tools `, levels/2) + `{slug}` + strings.Repeat("}}", levels/2) + "}"
 	}
@@ -100,9 +99,8 @@ func TestHostileDocuments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := wait.CPU()
 			result := execute(t, e, "", c.query)
-			if used := wait.CPU() - start; used > maxRejectTime {
-				t.Errorf("got %v of CPU time, want at most %v", used, maxRejectTime)
-			}
+			used := wait.CPU() - start
+			check.True(t, used <= maxRejectTime, "got %v of CPU time, want at most %v", used, maxRejectTime)
 			wantRejected(t, result, c.code, c.message)
 		})
 	}
@@ -147,9 +145,8 @@ func TestCostOfDefaults(t *testing.T) {
 	} {
 		costs[name] = execute(t, e, "", query).Cost
 	}
-	if costs["omitted"] != costs["explicit"] || costs["omitted"] < 400 {
-		t.Errorf("got costs %v, want equal ones of at least 400", costs)
-	}
+	check.Equal(t, costs["omitted"], costs["explicit"])
+	check.True(t, costs["omitted"] >= 400, "got costs %v, want equal ones of at least 400", costs)
 }
 
 func aliases(n int) string {
@@ -185,9 +182,8 @@ func TestInvalidVariables(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := execute(t, e, "", query, variables)
-			if len(result.Errors) == 0 || result.Errors[0].Extensions["code"] != "BAD_USER_INPUT" {
-				t.Errorf("got %s %v, want BAD_USER_INPUT", result.Data, result.Errors)
-			}
+			check.MustTrue(t, len(result.Errors) != 0, "got %s %v, want BAD_USER_INPUT", result.Data, result.Errors)
+			check.Equal(t, result.Errors[0].Extensions["code"], "BAD_USER_INPUT", "%s %v", result.Data, result.Errors)
 		})
 	}
 }
@@ -200,9 +196,8 @@ func cpuTime(t *testing.T, do func()) time.Duration {
 	now := func() time.Duration {
 		const threadCPUTime = 3 // CLOCK_THREAD_CPUTIME_ID
 		var spent syscall.Timespec
-		if _, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, threadCPUTime, uintptr(unsafe.Pointer(&spent)), 0); failed != 0 {
-			t.Fatal(failed)
-		}
+		_, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, threadCPUTime, uintptr(unsafe.Pointer(&spent)), 0)
+		check.Must(t, failed, 0)
 		return time.Duration(spent.Nano())
 	}
 	start := now()
@@ -289,20 +284,14 @@ func TestRejectingIsCheap(t *testing.T) {
 		Catalog: testkit.Open(t, testkit.SQLite(t)), Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses,
 	})
 	for name, query := range hostileDocuments() {
-		if len(query) > 100_000 {
-			t.Fatalf("%s: got a document of %d bytes, want at most 100,000", name, len(query))
-		}
+		check.MustTrue(t, len(query) <= 100_000, "%s: got a document of %d bytes, want at most 100,000", name, len(query))
 		var result *graph.Result
 		least := time.Hour
 		for range 3 { // the shortest run has no garbage collection
 			least = min(least, cpuTime(t, func() { result = execute(t, e, "", query) }))
 		}
-		if !result.Rejected() {
-			t.Errorf("%s: got %.100s, want a rejection", name, result.Data)
-		}
-		if least > most {
-			t.Errorf("%s: got %v of CPU time, want at most %v", name, least, most)
-		}
+		check.True(t, result.Rejected(), "%s: got %.100s, want a rejection", name, result.Data)
+		check.True(t, least <= most, "%s: got %v of CPU time, want at most %v", name, least, most)
 		t.Logf("%-32s %v", name, least)
 	}
 	check.Equal(t, responses.Entries(), 0, "items in the cache")
@@ -312,17 +301,14 @@ func TestRejectingIsCheap(t *testing.T) {
 func TestSuggestions(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	result := execute(t, e, "", "{tools {items {sluq}}}")
-	if len(result.Errors) == 0 || !strings.Contains(result.Errors[0].Message, `"slug"`) {
-		t.Errorf("got %v, want a suggestion of slug", result.Errors)
-	}
+	check.MustTrue(t, len(result.Errors) != 0, "got %v, want a suggestion of slug", result.Errors)
+	check.Contains(t, result.Errors[0].Message, `"slug"`)
 }
 
 // @defer is not supported, so the schema must not have it.
 func TestNoDefer(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
-		if got := mustExecute(t, e, "{__schema {directives {name}}}"); strings.Contains(got, "defer") {
-			t.Errorf("got %s, want no @defer", got)
-		}
+		check.Lacks(t, mustExecute(t, e, "{__schema {directives {name}}}"), "defer")
 		wantRejected(t, execute(t, e, "", "{tools {... @defer {items {slug}}}}"), "GRAPHQL_VALIDATION_FAILED", `Unknown directive "@defer".`)
 	})
 }

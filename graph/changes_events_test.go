@@ -35,7 +35,7 @@ func TestDeliveredEvents(t *testing.T) {
 			Events     []json.RawMessage
 			NextCursor string
 		}
-		check := func(what string, got events, want []string, next string) {
+		verify := func(what string, got events, want []string, next string) {
 			t.Helper()
 			var texts []string
 			for _, event := range got.Events {
@@ -47,14 +47,14 @@ func TestDeliveredEvents(t *testing.T) {
 		list := func(e *graph.Executor, arguments string) events {
 			return decode[struct{ Changes events }](t, mustExecute(t, e, `{changes(`+arguments+`) {events nextCursor}}`)).Changes
 		}
-		check("all", list(e, `first: 200`), all, newest)
-		check("newest first", list(e, `first: 1, order: newest_first`), all[len(all)-1:], newest)
-		check("none", list(e, `slug: "x"`), nil, newest)
-		check("none after a cursor", list(e, `slug: "x", after: "evt_7"`), nil, "evt_7")
+		verify("all", list(e, `first: 200`), all, newest)
+		verify("newest first", list(e, `first: 1, order: newest_first`), all[len(all)-1:], newest)
+		verify("none", list(e, `slug: "x"`), nil, newest)
+		verify("none after a cursor", list(e, `slug: "x", after: "evt_7"`), nil, "evt_7")
 		tools := decode[struct {
 			Tools struct{ Items []struct{ Changes events } }
 		}](t, mustExecute(t, e, `{tools(limit: 2, sort: name_asc) {items {changes {events nextCursor}}}}`)).Tools.Items
-		check("of a tool", tools[0].Changes, ofA, journalID(ofA[len(ofA)-1]))
+		verify("of a tool", tools[0].Changes, ofA, journalID(ofA[len(ofA)-1]))
 		earlier := decode[struct{ Changes events }](t, mustExecute(t, e, `query @asOf(release: 1) {changes(slug: "x") {events nextCursor}}`)).Changes
 		last := stored[0].ID()
 		for _, event := range stored {
@@ -62,7 +62,7 @@ func TestDeliveredEvents(t *testing.T) {
 				last = event.ID()
 			}
 		}
-		check("of an earlier release", earlier, nil, last)
+		verify("of an earlier release", earlier, nil, last)
 	})
 }
 

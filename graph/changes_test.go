@@ -77,9 +77,10 @@ func summarize(page changesPage) []string {
 func TestChanges(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
-		if empty := changesOf(t, e, ""); len(empty.Changes.Nodes) != 0 || empty.Changes.PageInfo.EndCursor != nil || empty.Changes.PageInfo.HasNextPage {
-			t.Errorf("before the first import: got %+v, want no changes", empty)
-		}
+		empty := changesOf(t, e, "")
+		check.Equal(t, len(empty.Changes.Nodes), 0, "before the first import")
+		check.Equal(t, empty.Changes.PageInfo.EndCursor, nil, "before the first import")
+		check.Equal(t, empty.Changes.PageInfo.HasNextPage, false, "before the first import")
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("v", inVoix), newComparison("a", "a", "v"), newComparison("b-vs-a", "b", "a")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("c"), feedtest.Tool("v", inVoix, updatedOn("2026-11-02", withScore(9))), newComparison("a", "a", "v")))
 
@@ -198,9 +199,8 @@ func TestChangesDuringImports(t *testing.T) {
 		var importing sync.WaitGroup
 		importing.Go(func() {
 			for i := 1; ctx.Err() == nil; i++ {
-				if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%3])), publish.Options{Force: true}); err != nil {
-					t.Error(err)
-				}
+				_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%3])), publish.Options{Force: true})
+				check.Equal(t, err, nil)
 			}
 		})
 		const some = `, types: [tool_created, tool_updated, tool_removed, price_changed, catalog_published]`
@@ -232,9 +232,7 @@ func TestChangesDuringImports(t *testing.T) {
 		}
 		expect(t, "all, forwards", strings.Join(forward, " "), strings.Join(storedEvents(t, s), " "))
 		expect(t, "some, forwards", strings.Join(few, " "), strings.Join(storedEvents(t, s, "tool.created", "tool.updated", "tool.removed", "price.changed", "catalog.published"), " "))
-		if len(forward) < 200 || backwards < 10 {
-			t.Errorf("got %d events and %d rounds, want at least 200 and 10", len(forward), backwards)
-		}
+		check.True(t, len(forward) >= 200 && backwards >= 10, "got %d events and %d rounds, want at least 200 and 10", len(forward), backwards)
 	})
 }
 
@@ -333,9 +331,7 @@ func walkLong(t *testing.T, e *graph.Executor, arguments string, most int) (seen
 			seen = append(seen, c.ID)
 		}
 		if !page.PageInfo.HasNextPage {
-			if pages < 6 {
-				t.Errorf("%s: got %d pages, want at least 6", arguments, pages)
-			}
+			check.True(t, pages >= 6, "%s: got %d pages, want at least 6", arguments, pages)
 			return seen
 		}
 		after = `, after: "` + *page.PageInfo.EndCursor + `"`

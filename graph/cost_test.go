@@ -159,9 +159,8 @@ func TestCostsOfRelativeDates(t *testing.T) {
 		execute(t, e, "", query) // loads the catalog, on which prices depend
 		want := execute(t, e, "", query).Cost
 		for _, day := range []string{"-1d", "latest"} {
-			if got := execute(t, e, "", query, map[string]any{"day": day}).Cost; got < want {
-				t.Errorf("%s with %s: got %d, want at least %d", query, day, got, want)
-			}
+			got := execute(t, e, "", query, map[string]any{"day": day}).Cost
+			check.True(t, got >= want, "%s with %s: got %d, want at least %d", query, day, got, want)
 		}
 	}
 }
@@ -188,9 +187,8 @@ func TestIntrospectionSizes(t *testing.T) {
 	}
 	count["args"], count["fields"], count["inputFields"], count["enumValues"] = (args+fields-1)/fields, weighted/fields, inputs/objects, values/enums
 	for list, length := range count {
-		if priced := document.IntrospectionSizes[list]; length > priced || length*10 < priced {
-			t.Errorf("%s: got a price for %d, want about %d", list, priced, length)
-		}
+		priced := document.IntrospectionSizes[list]
+		check.True(t, length <= priced && length*10 >= priced, "%s: got a price for %d, want about %d", list, priced, length)
 	}
 }
 

@@ -107,9 +107,7 @@ func TestEarlierReleaseWhileAnotherIsPublished(t *testing.T) {
 			mustExecute(t, e, `{feed {release}}`)
 			catalog.before = publishNext
 			check.Equal(t, readEarlier(t, e, release), want[release], "release %d", release)
-			if catalog.before != nil {
-				t.Errorf("release %d: got nothing read, want a release published in the meantime", release)
-			}
+			check.True(t, catalog.before == nil, "release %d: got nothing read, want a release published in the meantime", release)
 			for release, want := range want {
 				check.Equal(t, readEarlier(t, e, release), want, "release %d later", release)
 			}
@@ -134,9 +132,7 @@ func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 		if len(got.Errors) != 1 || !strings.HasPrefix(got.Errors[0].Message, "Release 1 is not available.") || got.Data != nil {
 			t.Errorf("got %.300s and %v, want no release 1", got.Data, got.Errors)
 		}
-		if strings.Contains(log.String(), "level=ERROR") {
-			t.Errorf("got errors in the log, want none\n%s", &log)
-		}
+		check.Lacks(t, log.String(), "level=ERROR", "errors in the log %s", &log)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -64,9 +65,8 @@ func TestTranslationsAndSources(t *testing.T) {
 		expect(t, "no variable", mustExecute(t, e, optional), `{"tool":{"tagline":"Un outil."}}`)
 		for _, query := range []string{optional, byVariable} {
 			for _, language := range []any{nil, "de", "EN", 1} {
-				if got := execute(t, e, auth.Developer, query, map[string]any{"language": language}); len(got.Errors) == 0 {
-					t.Errorf("%s with %v: got %s, want an error", query, language, got.Data)
-				}
+				got := execute(t, e, auth.Developer, query, map[string]any{"language": language})
+				check.True(t, len(got.Errors) != 0, "%s with %v: got %s, want an error", query, language, got.Data)
 			}
 		}
 	})

@@ -56,9 +56,7 @@ func execute(t testing.TB, e *graph.Executor, plan auth.Plan, query string, vari
 func mustExecute(t testing.TB, e *graph.Executor, query string, variables ...map[string]any) string {
 	t.Helper()
 	result := execute(t, e, auth.Developer, query, variables...)
-	if len(result.Errors) > 0 {
-		t.Fatalf("%s: got %v, want no errors", query, result.Errors)
-	}
+	check.Must(t, len(result.Errors), 0, "%s: %v", query, result.Errors)
 	return string(result.Data)
 }
 
@@ -66,9 +64,7 @@ func mustExecute(t testing.TB, e *graph.Executor, query string, variables ...map
 func decode[T any](t testing.TB, data string) T {
 	t.Helper()
 	var value T
-	if err := json.Unmarshal([]byte(data), &value); err != nil {
-		t.Fatalf("got %v for %s, want valid JSON", err, data)
-	}
+	check.OK(t, json.Unmarshal([]byte(data), &value), "for %s", data)
 	return value
 }
 
@@ -85,7 +81,6 @@ func wantRejected(t testing.TB, result *graph.Result, code, message string) {
 		return
 	}
 	first := result.Errors[0]
-	if first.Extensions["code"] != code || first.Message != message {
-		t.Errorf("got %v %s, want %s %s", first.Extensions["code"], first.Message, code, message)
-	}
+	check.Equal[any](t, first.Extensions["code"], code)
+	check.Equal(t, first.Message, message)
 }

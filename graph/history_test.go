@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -93,9 +94,8 @@ func TestHistoryOfManyTools(t *testing.T) {
 			mustExecute(t, newExecutor(s), query, map[string]any{"n": n})
 			counts = append(counts, statements.Load())
 		}
-		if counts[0] != counts[1] || counts[0] > 16 {
-			t.Errorf("got %v statements for 10 and 200 tools, want equal numbers of at most 16", counts)
-		}
+		check.Equal(t, counts[0], counts[1])
+		check.True(t, counts[0] <= 16, "got %v statements for 10 and 200 tools, want equal numbers of at most 16", counts)
 		wantRejected(t, execute(t, newExecutor(s), auth.Developer, `{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}`),
 			"QUERY_TOO_COMPLEX", "The operation costs 47637, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once.")
 	})

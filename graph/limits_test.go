@@ -46,9 +46,7 @@ func TestResponseLimit(t *testing.T) {
 
 		result := execute(t, limitedTo(s, 3*one), "", aliased(49, field))
 		wantRejected(t, result, "RESPONSE_TOO_LARGE", fmt.Sprintf(tooLarge, 3*one))
-		if result.Data != nil {
-			t.Errorf("got %d bytes of data, want none", len(result.Data))
-		}
+		check.True(t, result.Data == nil, "got %d bytes of data, want none", len(result.Data))
 
 		// A response whose size is exactly the limit is sent.
 		whole := mustExecute(t, newExecutor(s), aliased(4, field))
@@ -80,9 +78,7 @@ func TestResponseLimitStopsReading(t *testing.T) {
 		all := statements.Swap(0)
 		execute(t, limitedTo(s, 10_000), "", query)
 		few := statements.Load()
-		if few > all/2 {
-			t.Errorf("got %d statements, want at most half of %d", few, all)
-		}
+		check.True(t, few <= all/2, "got %d statements, want at most half of %d", few, all)
 	})
 }
 
@@ -93,7 +89,6 @@ func TestResponseLimitExemptsOwnOperations(t *testing.T) {
 	operation, err := graph.NewOperation("{tools {items {slug name tagline}}}")
 	check.OK(t, err)
 	result := limitedTo(s, 10).Execute(context.Background(), graph.Request{Operation: operation})
-	if len(result.Errors) > 0 || len(result.Data) < 500 {
-		t.Errorf("got %v and %d bytes, want no errors and at least 500 bytes", result.Errors, len(result.Data))
-	}
+	check.Equal(t, len(result.Errors), 0, "%v and %d bytes", result.Errors, len(result.Data))
+	check.True(t, len(result.Data) >= 500, "got %v and %d bytes, want no errors and at least 500 bytes", result.Errors, len(result.Data))
 }

@@ -125,9 +125,9 @@ func TestEmbeddings(t *testing.T) {
 			}
 		}](t, mustExecute(t, e, query)).Embeddings
 		expect(t, "page", document.CanonicalURL, "https://palmares.example/avis/plume")
-		if document.ChunkCount < 4 || len(document.Chunks) != document.ChunkCount || !strings.HasPrefix(document.Hash, "sha256-") {
-			t.Errorf("got %+v, want at least 4 chunks and a hash", document)
-		}
+		check.True(t, document.ChunkCount >= 4, "got %+v, want at least 4 chunks and a hash", document)
+		check.Equal(t, len(document.Chunks), document.ChunkCount)
+		check.True(t, strings.HasPrefix(document.Hash, "sha256-"), "got %+v, want at least 4 chunks and a hash", document)
 		for i, chunk := range document.Chunks {
 			expect(t, chunk.ID, []any{chunk.Metadata.Section, chunk.Metadata.Position, chunk.Metadata.CanonicalURL, chunk.Metadata.Tool, chunk.Metadata.Category, chunk.Metadata.Score},
 				[]any{chunk.ID, i, "https://palmares.example/avis/plume#" + chunk.ID, "Plume", "redaction", 8.1})

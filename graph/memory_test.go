@@ -75,9 +75,7 @@ func TestUnchangedToolsAreReadOnce(t *testing.T) {
 			readAll(t, e)
 			read = append(read, rows.Load())
 		}
-		if read[0] < 120 || read[1] == 0 || read[1] > 60 {
-			t.Errorf("got %v tools read for two releases, want all tools and then at most 60", read)
-		}
+		check.True(t, read[0] >= 120 && read[1] != 0 && read[1] <= 60, "got %v tools read for two releases, want all tools and then at most 60", read)
 	})
 }
 
@@ -107,13 +105,12 @@ func TestOperationsWithoutDatabase(t *testing.T) {
 		}
 		check.OK(t, s.Close())
 		for i, query := range queries {
-			if got := execute(t, e, auth.Developer, query); len(got.Errors) > 0 || string(got.Data) != want[i] {
-				t.Errorf("%s: got %s %v, want %s", query, got.Data, got.Errors, want[i])
-			}
+			got := execute(t, e, auth.Developer, query)
+			check.Equal(t, len(got.Errors), 0, "%s: %v", query, got.Errors)
+			check.Equal(t, string(got.Data), want[i], "%s: %v", query, got.Errors)
 		}
-		if got := execute(t, e, auth.Developer, `{embeddings(slug: "plume") {chunks {text}}}`); len(got.Errors) == 0 {
-			t.Errorf("review without a database: got %s, want an error", got.Data)
-		}
+		got := execute(t, e, auth.Developer, `{embeddings(slug: "plume") {chunks {text}}}`)
+		check.True(t, len(got.Errors) != 0, "review without a database: got %s, want an error", got.Data)
 	})
 }
 
@@ -140,7 +137,6 @@ func TestOperationsBeforeTheFirstLoad(t *testing.T) {
 	}()
 	defer func() { stop(); <-ended }()
 	wantRejected(t, execute(t, e, "", `{feed {release}}`), "UNAVAILABLE", "The catalog is temporarily unavailable. Try again in a minute.")
-	if got := execute(t, e, "", `{__typename}`); len(got.Errors) > 0 {
-		t.Errorf("got %v for the schema, want no error", got.Errors)
-	}
+	got := execute(t, e, "", `{__typename}`)
+	check.Equal(t, len(got.Errors), 0, "%v for the schema", got.Errors)
 }

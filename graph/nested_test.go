@@ -75,7 +75,7 @@ func TestNestedConnections(t *testing.T) {
 		}
 		Nodes []compared
 	}
-	check := func(t *testing.T, e *graph.Executor, want expected, directive string, random *rand.Rand) {
+	verify := func(t *testing.T, e *graph.Executor, want expected, directive string, random *rand.Rand) {
 		t.Helper()
 		parents, categories := []string{"t0", "t1", "t2", "t3"}, []string{"code", "voix"}
 		about := parents[random.IntN(len(parents))]
@@ -115,9 +115,9 @@ func TestNestedConnections(t *testing.T) {
 		var wanted []expected
 		publishRandom(t, s, 3, func(release int) { wanted = append(wanted, expectedConnections(t, s, release)) })
 		for i := range 40 {
-			check(t, e, wanted[randomReleases-1], "", rand.New(rand.NewPCG(uint64(i), 1)))
+			verify(t, e, wanted[randomReleases-1], "", rand.New(rand.NewPCG(uint64(i), 1)))
 			release := 1 + i%randomReleases
-			check(t, e, wanted[release-1], fmt.Sprintf("query @asOf(release: %d) ", release), rand.New(rand.NewPCG(uint64(i), 1)))
+			verify(t, e, wanted[release-1], fmt.Sprintf("query @asOf(release: %d) ", release), rand.New(rand.NewPCG(uint64(i), 1)))
 		}
 	})
 }
@@ -243,9 +243,8 @@ func TestNestedConnectionsAreReadTogether(t *testing.T) {
 		}
 		// For changes of tools, and of compared tools that are active or retired: their
 		// numbers, events and releases. Two more check the release.
-		if counts[0] != counts[1] || counts[0] > 3*3+2 {
-			t.Errorf("got %v statements, want the same and at most 11", counts)
-		}
+		check.Equal(t, counts[0], counts[1])
+		check.True(t, counts[0] <= 3*3+2, "got %v statements, want the same and at most 11", counts)
 	})
 }
 
@@ -284,9 +283,7 @@ func TestToolChangesWithLongReviews(t *testing.T) {
 				expect(t, "in order", node.ID, all[i])
 			}
 		}
-		if shorter == 0 {
-			t.Error("got all changes, want shorter lists")
-		}
+		check.True(t, shorter != 0, "got all changes, want shorter lists")
 		short := decode[page](t, mustExecute(t, e, `{tools {items {slug changes {nodes {id}}}}}`))
 		for _, item := range short.Tools.Items {
 			expect(t, "without texts", len(item.Changes.Nodes), len(want.changes[item.Slug]))

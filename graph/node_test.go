@@ -14,6 +14,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -71,9 +72,7 @@ func TestIdentifiers(t *testing.T) {
 			`{"tool":{"id":"tool/plume"},"retiredTool":{"id":"tool/grenier-commun"},"category":{"id":"category/voix"},`+
 				`"comparison":{"id":"comparison/plume-vs-ecritoire-cie"},"releases":{"nodes":[{"id":"release/2"},{"id":"release/1"}]}}`)
 		plain := idsIn(t, mustExecute(t, e, everyID))
-		if len(plain) < 42 {
-			t.Errorf("got %d identifiers, want at least 42", len(plain))
-		}
+		check.True(t, len(plain) >= 42, "got %d identifiers, want at least 42", len(plain))
 		for directive, release := range map[string]string{
 			`@asOf(release: 2)`: "@2", `@asOf(date: "2026-11-11")`: "@2", `@asOf(date: "2030-01-01")`: "@2", `@asOf(release: 1)`: "@1", `@asOf(date: "2026-11-10")`: "@1",
 		} {
@@ -192,9 +191,8 @@ func TestNodesAreReadTogether(t *testing.T) {
 			for i, n := range []int{1, 50} {
 				statements.Store(0)
 				mustExecute(t, e, `query ($ids: [ID!]!) {nodes(ids: $ids) {id __typename}}`, map[string]any{"ids": ids[kind][5*i:][:n]})
-				if got := statements.Load(); got > most {
-					t.Errorf("%d nodes of type %s: got %d statements, want at most %d", n, kind, got, most)
-				}
+				got := statements.Load()
+				check.True(t, got <= most, "%d nodes of type %s: got %d statements, want at most %d", n, kind, got, most)
 			}
 		}
 	})

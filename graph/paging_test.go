@@ -288,9 +288,9 @@ func TestScanFiltersOnce(t *testing.T) {
 		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 300, Seed: 5}))
 		for _, p := range lists {
 			want, _ := read(p, 2, nil)
-			if got, _ := read(p, 2, p.scan); got != want || !strings.Contains(got, `"slug"`) {
-				t.Errorf("%s of the next release: got %s, want %s", p.list, got, want)
-			}
+			got, _ := read(p, 2, p.scan)
+			check.Equal(t, got, want, "%s of the next release", p.list)
+			check.Contains(t, got, `"slug"`, "%s of the next release", p.list)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -155,9 +156,7 @@ func TestOrderOfVersions(t *testing.T) {
 				several++
 			}
 		}
-		if several == 0 {
-			t.Error("got no tool with more than 3 versions, want some")
-		}
+		check.True(t, several != 0, "got no tool with more than 3 versions, want some")
 	})
 }
 
@@ -259,9 +258,7 @@ func TestChangesOfGroups(t *testing.T) {
 				}
 			}
 		}
-		if changed < 20 {
-			t.Errorf("got %d differences, want at least 20", changed)
-		}
+		check.True(t, changed >= 20, "got %d differences, want at least 20", changed)
 		wantData(t, e, `{toolGroups(by: pricing, limit: 1) {change(from: "2026-11-10") {count}}}`, `{"toolGroups":[{"change":null}]}`)
 		wantData(t, e, `{toolGroups(by: pricing, limit: 1) {change(from: "2000-01-01") {release}}}`, `{"toolGroups":[{"change":{"release":1}}]}`)
 		wantData(t, e, `query @asOf(release: 4) {toolGroups(by: pricing, limit: 1) {change(from: "2026-05-31") {release}}}`, `{"toolGroups":[{"change":{"release":3}}]}`)

@@ -67,9 +67,8 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 		published, err := time.Parse(time.DateOnly, date)
 		check.OK(t, err)
 		published = published.Add(time.Duration(release%2)*23*time.Hour + 59*time.Minute)
-		if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(date, records...))), publish.Options{Force: true, PublishedAt: published}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(date, records...))), publish.Options{Force: true, PublishedAt: published})
+		check.OK(t, err)
 		if after != nil {
 			after(release)
 		}

@@ -17,9 +17,8 @@ import (
 func loadSchema(t *testing.T) *ast.Schema {
 	t.Helper()
 	files, err := filepath.Glob("schema/*.graphql")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("got %d files and %v, want the schema", len(files), err)
-	}
+	check.OK(t, err)
+	check.MustTrue(t, len(files) != 0, "got %d files, want the schema", len(files))
 	var sources []*ast.Source
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -31,33 +30,29 @@ func loadSchema(t *testing.T) *ast.Schema {
 
 func TestSchemaHasDescriptions(t *testing.T) {
 	described := 0
-	check := func(what, description string) {
+	verify := func(what, description string) {
 		described++
-		if strings.TrimSpace(description) == "" {
-			t.Errorf("%s: got no description, want one", what)
-		}
+		check.True(t, strings.TrimSpace(description) != "", "%s: got no description, want one", what)
 	}
 	for name, definition := range loadSchema(t).Types {
 		if definition.BuiltIn {
 			continue
 		}
-		check(name, definition.Description)
+		verify(name, definition.Description)
 		for _, field := range definition.Fields {
 			if strings.HasPrefix(field.Name, "__") {
 				continue
 			}
-			check(name+"."+field.Name, field.Description)
+			verify(name+"."+field.Name, field.Description)
 			for _, argument := range field.Arguments {
-				check(name+"."+field.Name+"("+argument.Name+")", argument.Description)
+				verify(name+"."+field.Name+"("+argument.Name+")", argument.Description)
 			}
 		}
 		for _, value := range definition.EnumValues {
-			check(name+"."+value.Name, value.Description)
+			verify(name+"."+value.Name, value.Description)
 		}
 	}
-	if described < 200 {
-		t.Errorf("got %d definitions, want at least 200", described)
-	}
+	check.True(t, described >= 200, "got %d definitions, want at least 200", described)
 }
 
 // The generated code is what graph/generate writes in a copy of the
@@ -70,22 +65,19 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	}
 	generate := exec.Command("go", "run", "./graph/generate")
 	generate.Dir = module
-	if out, err := generate.CombinedOutput(); err != nil {
-		t.Fatalf("got %v, want success\n%s", err, out)
-	}
+	out, err := generate.CombinedOutput()
+	check.OK(t, err, string(out))
 	fresh, err := filepath.Glob(filepath.Join(module, "graph", "*", "*.go"))
 	check.OK(t, err)
 	for _, file := range fresh {
 		name, _ := filepath.Rel(filepath.Join(module, "graph"), file)
 		want, err := os.ReadFile(file)
 		check.OK(t, err)
-		if got, err := os.ReadFile(name); err != nil || string(got) != string(want) {
-			t.Errorf("graph/%s: got stale code, want the output of make generate", name)
-		}
+		got, err := os.ReadFile(name)
+		check.OK(t, err, "graph/%s", name)
+		check.Equal(t, string(got), string(want), "graph/%s", name)
 	}
-	if len(fresh) < 3 {
-		t.Errorf("got %d files, want at least 3", len(fresh))
-	}
+	check.True(t, len(fresh) >= 3, "got %d files, want at least 3", len(fresh))
 }
 
 // copyInto copies a file or a folder without node_modules.

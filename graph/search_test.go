@@ -19,9 +19,9 @@ func TestSearch(t *testing.T) {
 		found := func(arguments string) []string {
 			return slugsOf(decode[struct{ Tools struct{ Items []slugItem } }](t, mustExecute(t, e, "{tools("+arguments+") {items {slug}}}")).Tools.Items)
 		}
-		if got := found(`filter: {search: "plume"}`); len(got) == 0 || got[0] != "plume" {
-			t.Errorf("exact name: got %v, want plume first", got)
-		}
+		got := found(`filter: {search: "plume"}`)
+		check.MustTrue(t, len(got) != 0, "exact name: got %v, want plume first", got)
+		check.Equal(t, got[0], "plume", "exact name")
 		both := found(`filter: {search: "code agent"}`)
 		if len(both) == 0 || !slices.Equal(both, found(`filter: {search: "AGENT  d'Côde"}`)) {
 			t.Errorf("got %v and %v, want the same tools for the same words", both, found(`filter: {search: "AGENT  d'Côde"}`))
@@ -61,9 +61,7 @@ func TestRelevance(t *testing.T) {
 			Score      *float64
 		}
 		all := decode[struct{ Tools struct{ Items []node } }](t, mustExecute(t, e, "{tools("+query+", limit: 200) {items {slug name score}}}")).Tools.Items
-		if len(all) < 10 {
-			t.Fatalf("got %d tools, want at least 10", len(all))
-		}
+		check.MustTrue(t, len(all) >= 10, "got %d tools, want at least 10", len(all))
 		rank := func(n node) int {
 			switch i := slices.IndexFunc(text.Words(n.Name), func(word string) bool { return strings.HasPrefix(word, "a") }); {
 			case i == 0:

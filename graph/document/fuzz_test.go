@@ -31,9 +31,8 @@ func FuzzDocument(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query, variables string) {
 		doc, errs := parser.Parse(query)
 		if len(errs) > 0 {
-			if doc != nil || errs[0].Message == "" {
-				t.Errorf("%q: got %v, want an error with a message", query, errs)
-			}
+			check.Equal(t, doc, nil, "%q: %v", query, errs)
+			check.True(t, errs[0].Message != "", "%q: got %v, want an error with a message", query, errs)
 			return
 		}
 		if again, errs := parser.Parse("# comment\n,," + query + "\n,# comment"); len(errs) > 0 || again.ID != doc.ID {
@@ -54,9 +53,8 @@ func FuzzDocument(f *testing.F) {
 			if again, _, p := document.Variables(graph.Schema(), op, read); p != nil || !reflect.DeepEqual(again, read) {
 				t.Errorf("%q with %q: got %v and %v from %v, want the same", query, variables, again, p, read)
 			}
-			if cost := document.Calculate(op, withDefaults, document.Size{Tools: 100, Categories: 10}); cost.Total < 0 {
-				t.Errorf("%q with %q: got cost %d, want none below 0", query, variables, cost.Total)
-			}
+			cost := document.Calculate(op, withDefaults, document.Size{Tools: 100, Categories: 10})
+			check.True(t, cost.Total >= 0, "%q with %q: got cost %d, want none below 0", query, variables, cost.Total)
 		}
 	})
 }

@@ -76,12 +76,11 @@ func TestCalculate(t *testing.T) {
 			continue
 		}
 		_, variables, p := document.Variables(graph.Schema(), doc.Operations[0], nil)
-		if p != nil {
-			t.Fatal(p)
-		}
-		if got := document.Calculate(doc.Operations[0], variables, c.catalog); got.Total != c.want || got.NeedsKey != strings.Contains(c.query, "embeddings") || document.NeedsKey(doc.Operations[0]) != got.NeedsKey {
-			t.Errorf("%s: got cost %d, and a key needed: %t, want %d", c.query, got.Total, got.NeedsKey, c.want)
-		}
+		check.Must(t, p, nil)
+		got := document.Calculate(doc.Operations[0], variables, c.catalog)
+		check.Equal(t, got.Total, c.want, c.query)
+		check.Equal(t, got.NeedsKey, strings.Contains(c.query, "embeddings"), c.query)
+		check.Equal(t, document.NeedsKey(doc.Operations[0]), got.NeedsKey, c.query)
 	}
 }
 
@@ -158,18 +157,15 @@ func TestSizes(t *testing.T) {
 		{"{feed {...F " + strings.Repeat("@a ", 10_000) + "}} fragment F on Feed {release}", tooMuch},
 	} {
 		_, errs := newParser(limits).Parse(c.query)
-		if got := fmt.Sprint(errs); (len(errs) > 0) != (c.want != "") || !strings.Contains(got, c.want) {
-			t.Errorf("%.120s: got %s, want %q", c.query, got, c.want)
-		}
+		check.Equal(t, len(errs) > 0, c.want != "", "%.120s", c.query)
+		check.Contains(t, fmt.Sprint(errs), c.want, "%.120s", c.query)
 	}
 }
 
 // A null variable is only an error in an argument that must not be null.
 func TestNullArguments(t *testing.T) {
 	doc, errs := newParser(graph.DefaultLimits).Parse("query ($s: String = \"a\", $c: String) {tool(slug: $s) {slug} comparisons(category: $c) {items {slug}}}")
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	check.Must(t, len(errs), 0, errs)
 	for _, c := range []struct {
 		variables map[string]any
 		want      string
