@@ -56,9 +56,8 @@ func itemsOf(t *testing.T, handler http.Handler, list string) (items []string) {
 	for page := 1; ; page++ {
 		got := get(handler, list+"limit=150&page="+strconv.Itoa(page))
 		var body struct{ Data []json.RawMessage }
-		if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 200 {
-			t.Fatalf("%s: got %d %s, want a page", list, got.Code, got.Body)
-		}
+		check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), list)
+		check.Must(t, got.Code, 200, "%s: %s", list, got.Body)
 		for _, item := range body.Data {
 			items = append(items, string(item))
 		}
@@ -85,9 +84,10 @@ func checkCSV(t *testing.T, list, table, dialect string, items []string) {
 		in.Comma = ';'
 	}
 	rows, err := in.ReadAll()
-	if err != nil || len(rows) != len(items)+1 || strings.HasPrefix(table, "\uFEFF") != (dialect != "") || !strings.HasSuffix(table, "\r\n") {
-		t.Fatalf("%s: got %d rows and %v, want %d", list, len(rows), err, len(items)+1)
-	}
+	check.OK(t, err, list)
+	check.Must(t, len(rows), len(items)+1, list)
+	check.Must(t, strings.HasPrefix(table, "\uFEFF"), dialect != "", list)
+	check.MustTrue(t, strings.HasSuffix(table, "\r\n"), "%s: got %d rows, want %d", list, len(rows), len(items)+1)
 	for i, item := range items {
 		fields := json.NewDecoder(strings.NewReader(item))
 		fields.UseNumber()
@@ -132,9 +132,9 @@ func TestBulkEqualsPages(t *testing.T) {
 				items := itemsOf(t, handler, list)
 				total := strconv.Itoa(len(items))
 				got := get(handler, list+"format=ndjson")
-				if got.Code != 200 || got.Body.String() != ndjson(items) || got.Header().Get("X-Total-Count") != total {
-					t.Errorf("%s: got %d, %d bytes and %v, want the %s items of all pages", list, got.Code, got.Body.Len(), got.Header(), total)
-				}
+				check.Equal(t, got.Code, 200, "%s, %d bytes and %v", list, got.Body.Len(), got.Header())
+				check.Equal(t, got.Body.String(), ndjson(items), "%s, %d bytes and %v", list, got.Body.Len(), got.Header())
+				check.Equal(t, got.Header().Get("X-Total-Count"), total, "%s, %d bytes and %v", list, got.Body.Len(), got.Header())
 				atPath := get(handler, strings.Replace(list, "?", ".ndjson?", 1))
 				if atPath.Code != 200 || atPath.Body.String() != got.Body.String() || atPath.Header().Get("ETag") != got.Header().Get("ETag") {
 					t.Errorf("%s at its own path: got %d, %d bytes and %v, want the same as with format=", list, atPath.Code, atPath.Body.Len(), atPath.Header())
@@ -170,9 +170,9 @@ func TestBulkHeaders(t *testing.T) {
 				t.Errorf("%s: got %d %s, want %s", target, got.Code, shown, want)
 			}
 			tag := header.Get("ETag")
-			if other, taken := tags[tag]; taken || tag == "" {
-				t.Errorf("%s: got the ETag %s of %s, want a unique one", target, tag, other)
-			}
+			other, taken := tags[tag]
+			check.Equal(t, taken, false, "%s: the ETag %s of %s", target, tag, other)
+			check.True(t, tag != "", "%s: got the ETag %s of %s, want a unique one", target, tag, other)
 			tags[tag] = target
 			for _, method := range []string{http.MethodGet, http.MethodHead} {
 				again := serve(handler, request(method, target, "If-None-Match", tag))
@@ -180,9 +180,10 @@ func TestBulkHeaders(t *testing.T) {
 					t.Errorf("%s %s with its ETag: got %d %v, want 304", method, target, again.Code, again.Header())
 				}
 			}
-			if head := serve(handler, request(http.MethodHead, target)); head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("ETag") != tag {
-				t.Errorf("HEAD %s: got %d and %d bytes, want the headers alone", target, head.Code, head.Body.Len())
-			}
+			head := serve(handler, request(http.MethodHead, target))
+			check.Equal(t, head.Code, 200, "HEAD %s: %d", target, head.Body.Len())
+			check.Equal(t, head.Body.Len(), 0, "HEAD %s", target)
+			check.Equal(t, head.Header().Get("ETag"), tag, "HEAD %s: %d", target, head.Body.Len())
 			// When the quota is used up, a matching ETag gets 304, any other an error, and
 			// nothing is read.
 			r := request(http.MethodGet, target, "If-None-Match", tag)
@@ -196,9 +197,8 @@ func TestBulkHeaders(t *testing.T) {
 		} {
 			check.Equal(t, get(handler, target).Header().Get("Content-Location"), want, "%s: Content-Location", target)
 		}
-		if got := get(handler, "/api/v1/tools?format=csv", "If-None-Match", get(handler, "/api/v1/tools").Header().Get("ETag")); got.Code != 200 {
-			t.Errorf("with the ETag of another format: got %d, want 200", got.Code)
-		}
+		got := get(handler, "/api/v1/tools?format=csv", "If-None-Match", get(handler, "/api/v1/tools").Header().Get("ETag"))
+		check.Equal(t, got.Code, 200, "the ETag of another format")
 	})
 }
 
@@ -219,9 +219,9 @@ func TestBulkETags(t *testing.T) {
 			check.OK(t, err)
 			tags = append(tags, get(other, "/api/v1/tools?format=csv").Header().Get("ETag"))
 		}
-		if tags[0] == tags[1] || tags[1] != tags[2] || tags[2] == tags[3] {
-			t.Errorf("got ETags %v, want a new one for each release and version, and no other", tags)
-		}
+		check.True(t, tags[0] != tags[1], "got ETags %v, want a new one for each release and version, and no other", tags)
+		check.Equal(t, tags[1], tags[2])
+		check.True(t, tags[2] != tags[3], "got ETags %v, want a new one for each release and version, and no other", tags)
 	})
 }
 
@@ -274,9 +274,9 @@ func TestBulkEncodings(t *testing.T) {
 		decoder, err := decode(got.Body)
 		check.OK(t, err)
 		body, err := io.ReadAll(decoder)
-		if err != nil || string(body) != want || got.Header().Get("Content-Encoding") != encoding {
-			t.Errorf("%s: got %d bytes in %q and %v, want the same as without", encoding, len(body), got.Header().Get("Content-Encoding"), err)
-		}
+		check.OK(t, err)
+		check.Equal(t, string(body), want)
+		check.Equal(t, got.Header().Get("Content-Encoding"), encoding)
 		tags[got.Header().Get("ETag")] = true
 	}
 	check.Equal(t, len(tags), 3, "ETags")
@@ -314,9 +314,8 @@ func TestBulkSearchesOnce(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return int64(after.TotalAlloc - before.TotalAlloc)
 	}
-	if total, _ := strconv.Atoi(get(handler, "/api/v1/tools?search=e").Header().Get("X-Total-Count")); total < 1_000 {
-		t.Fatalf("got %d tools, want five pages or more", total)
-	}
+	total, _ := strconv.Atoi(get(handler, "/api/v1/tools?search=e").Header().Get("X-Total-Count"))
+	check.MustTrue(t, total >= 1_000, "got %d tools, want five pages or more", total)
 	search := allocated("/api/v1/tools?search=e&limit=1") - allocated("/api/v1/tools?limit=1")
 	if more := allocated("/api/v1/tools?format=csv&search=e") - allocated("/api/v1/tools?format=csv"); search < 10_000 || more > 4*search {
 		t.Errorf("got %d more bytes allocated for a download with a search, and %d for a search, want two searches", more, search)
@@ -349,12 +348,9 @@ func TestBulkUsesOneRelease(t *testing.T) {
 		if got.Body.String() != want || got.Header().Get("X-Service-Release") != "1" {
 			t.Errorf("got %d bytes of release %s, want %d of release 1", got.Body.Len(), got.Header().Get("X-Service-Release"), len(want))
 		}
-		if got.largest > 32<<10 {
-			t.Errorf("got a chunk of %d bytes, want at most 32 KiB", got.largest)
-		}
-		if after := get(handler, "/api/v1/tools?format=ndjson"); after.Header().Get("X-Total-Count") != "1" {
-			t.Errorf("afterwards: got %v, want the new release", after.Header())
-		}
+		check.True(t, got.largest <= 32<<10, "got a chunk of %d bytes, want at most 32 KiB", got.largest)
+		after := get(handler, "/api/v1/tools?format=ndjson")
+		check.Equal(t, after.Header().Get("X-Total-Count"), "1", "afterwards: %v", after.Header())
 	})
 }
 
@@ -372,15 +368,13 @@ func TestBulkOfReplacedRelease(t *testing.T) {
 		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson"))
 		return nil
 	}()
-	if caught != http.ErrAbortHandler {
-		t.Errorf("got %v and %d bytes, want the connection dropped", caught, got.Body.Len())
-	}
+	check.Equal[any](t, caught, http.ErrAbortHandler, got.Body.Len())
 	wantError(t, "before the cache notices", get(handler, "/api/v1/tools?format=ndjson"), 503, "The catalog was replaced by another one. Try again.")
 	responses.Restart(1)
 	want := ndjson(itemsOf(t, handler, "/api/v1/tools?"))
-	if after := get(handler, "/api/v1/tools?format=ndjson"); after.Code != 200 || after.Body.String() != want {
-		t.Errorf("afterwards: got %d and %d bytes, want the restored list", after.Code, after.Body.Len())
-	}
+	after := get(handler, "/api/v1/tools?format=ndjson")
+	check.Equal(t, after.Code, 200, "afterwards: %d", after.Body.Len())
+	check.Equal(t, after.Body.String(), want, "afterwards: %d", after.Body.Len())
 }
 
 func TestBulkConcurrency(t *testing.T) {
@@ -396,9 +390,8 @@ func TestBulkConcurrency(t *testing.T) {
 			running.Go(func() {
 				got := recordWith(func() { started <- struct{}{}; <-finish })
 				handler.ServeHTTP(got, as(1, http.MethodGet))
-				if got.Code != 200 || got.Body.Len() == 0 {
-					t.Errorf("got %d and %d bytes, want a list", got.Code, got.Body.Len())
-				}
+				check.Equal(t, got.Code, 200, got.Body.Len())
+				check.True(t, got.Body.Len() != 0, "got %d and %d bytes, want a list", got.Code, got.Body.Len())
 			})
 			<-started
 		}
@@ -476,9 +469,7 @@ func TestBulkAbandoned(t *testing.T) {
 		defer stop()
 		select {
 		case caught := <-ended:
-			if caught != http.ErrAbortHandler {
-				t.Errorf("got %v, want the connection dropped", caught)
-			}
+			check.Equal[any](t, caught, http.ErrAbortHandler)
 		case <-ctx.Done():
 			t.Fatal("got a download that does not end, want it dropped")
 		}
@@ -502,9 +493,7 @@ func TestBulkHostileStrings(t *testing.T) {
 		for _, dialect := range []string{"", "&dialect=excel", "&dialect=excel-fr"} {
 			table := get(handler, "/api/v1/tools?format=csv"+dialect).Body.String()
 			checkCSV(t, "hostile", table, dialect, items)
-			if !slices.Contains(strings.Split(strings.ReplaceAll(table, ";", ","), ","), "'+x") {
-				t.Errorf("got %s, want the name '+x with an apostrophe", table)
-			}
+			check.True(t, slices.Contains(strings.Split(strings.ReplaceAll(table, ";", ","), ","), "'+x"), "got %s, want the name '+x with an apostrophe", table)
 		}
 	})
 }

@@ -33,9 +33,7 @@ func readChanges(t *testing.T, handler http.Handler, target string) (page change
 			next = u.RequestURI()
 		}
 	}
-	if next == "" {
-		t.Fatalf("%s: got headers %v, want a link to the next page", target, got.Header())
-	}
+	check.MustTrue(t, next != "", "%s: got headers %v, want a link to the next page", target, got.Header())
 	return page, next
 }
 
@@ -86,9 +84,8 @@ func TestChangesResumeAfterEmptyPage(t *testing.T) {
 		handler, responses := handlerOver(t, s)
 		publishFeed(t, s, responses, catalogOf("first"))
 		page, next := readChanges(t, handler, "/api/v1/changes?types=tool.removed")
-		if len(page.Data) > 0 || page.Next == "" {
-			t.Fatalf("got %d events and next %q, want none and a cursor", len(page.Data), page.Next)
-		}
+		check.Must(t, len(page.Data), 0, "next %q", page.Next)
+		check.MustTrue(t, page.Next != "", "got %d events and next %q, want none and a cursor", len(page.Data), page.Next)
 		publishFeed(t, s, responses, catalogOf("second"))
 		if page, _ = readChanges(t, handler, next); len(page.Data) != 3 {
 			t.Errorf("got %d events, want the 3 removed tools", len(page.Data))
@@ -103,8 +100,7 @@ func TestChangesUntil(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		all := get(handler, "/api/v1/changes?types=tool.created&limit=200").Body.String()
 		early := get(handler, "/api/v1/changes?types=tool.created&limit=200&until=2000-01-01").Body.String()
-		if !strings.Contains(all, `"id":"evt_`) || strings.Contains(early, `"id":"evt_`) {
-			t.Errorf("got %.80s and %.80s, want events and none before 2000", all, early)
-		}
+		check.Contains(t, all, `"id":"evt_`)
+		check.Lacks(t, early, `"id":"evt_`)
 	})
 }

@@ -2,7 +2,6 @@ package rest_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -34,17 +33,16 @@ func TestDeprecatedPath(t *testing.T) {
 		check.Equal(t, got, "", "Deprecation on another path")
 	}
 	operation := load(t, document(t)).Paths.Value("/api/v1/old").Get
-	if !operation.Deprecated || !strings.Contains(operation.Description, "Deprecated since 2026-11-16, to be removed on 2027-06-30.") || operation.Responses.Status(200).Value.Headers["Sunset"] == nil {
-		t.Errorf("got %+v, want a deprecated operation with its dates and headers", operation)
-	}
-	if load(t, document(t)).Paths.Value("/api/v1/stats").Get.Deprecated {
-		t.Error("got /api/v1/stats deprecated, want only the old path")
-	}
+	check.Equal(t, operation.Deprecated, true)
+	check.Contains(t, operation.Description, "Deprecated since 2026-11-16, to be removed on 2027-06-30.")
+	check.True(t, operation.Responses.Status(200).Value.Headers["Sunset"] != nil, "got %+v, want a deprecated operation with its dates and headers", operation)
+	check.True(t, !load(t, document(t)).Paths.Value("/api/v1/stats").Get.Deprecated, "got /api/v1/stats deprecated, want only the old path")
 	demo, _ := handlerOver(t, nil)
 	operations := demo.Operations()
-	if old := operations[len(operations)-1]; old.Path != "/api/v1/old" || old.Deprecated == "" || operations[0].Deprecated != "" {
-		t.Errorf("got %+v, want it deprecated for the reference", old)
-	}
+	old := operations[len(operations)-1]
+	check.Equal(t, old.Path, "/api/v1/old")
+	check.True(t, old.Deprecated != "", "got %+v, want it deprecated for the reference", old)
+	check.Equal(t, operations[0].Deprecated, "")
 }
 
 func TestDeprecatedFieldOfAResponse(t *testing.T) {
@@ -54,14 +52,12 @@ func TestDeprecatedFieldOfAResponse(t *testing.T) {
 		Name: "reason", Value: &ast.Value{Kind: ast.StringValue, Raw: "It is useless. Deprecated since 2026-11-16."},
 	}}}}
 	header := get(onSQLite(t), "/api/v1/stats").Header()
-	if header.Get("Deprecation") != "@1794787200" || header.Get("Sunset") != "" || !slices.Contains(header["Link"], deprecationLink) {
-		t.Errorf("got %v, want Deprecation and Link, and no Sunset", header)
-	}
+	check.Equal(t, header.Get("Deprecation"), "@1794787200", header)
+	check.Equal(t, header.Get("Sunset"), "", header)
+	check.True(t, slices.Contains(header["Link"], deprecationLink), "got %v, want Deprecation and Link, and no Sunset", header)
 	doc := load(t, document(t))
-	if properties := doc.Components.Schemas["Statistics"].Value.Properties; !properties["tools_tested"].Value.Deprecated || properties["tools_total"].Value.Deprecated {
-		t.Error("got other deprecated properties, want tools_tested alone")
-	}
-	if doc.Paths.Value("/api/v1/stats").Get.Deprecated {
-		t.Error("got the path deprecated, want only its field")
-	}
+	properties := doc.Components.Schemas["Statistics"].Value.Properties
+	check.Equal(t, properties["tools_tested"].Value.Deprecated, true)
+	check.Equal(t, properties["tools_total"].Value.Deprecated, false)
+	check.True(t, !doc.Paths.Value("/api/v1/stats").Get.Deprecated, "got the path deprecated, want only its field")
 }

@@ -93,9 +93,9 @@ func wantError(t *testing.T, what string, got *httptest.ResponseRecorder, status
 	check.Equal(t, got.Code, status, what)
 	check.Equal(t, got.Body.String(), want, what)
 	header := got.Header()
-	if header.Get("Cache-Control") != "no-store" || header.Get("Content-Type") != "application/json" || header.Get("ETag") != "" {
-		t.Errorf("%s: got headers %v, want uncached JSON without an ETag", what, header)
-	}
+	check.Equal(t, header.Get("Cache-Control"), "no-store", "%s: headers %v", what, header)
+	check.Equal(t, header.Get("Content-Type"), "application/json", "%s: headers %v", what, header)
+	check.Equal(t, header.Get("ETag"), "", "%s: headers %v", what, header)
 }
 
 func TestUnusualRequests(t *testing.T) {
@@ -105,21 +105,19 @@ func TestUnusualRequests(t *testing.T) {
 			"?page=1&limit=50&sort=score_desc", "?sort=score_desc", "?limit=050", "?utm_source=x&y", "?&&", "?;", "?page=1&", "?PAGE=7",
 			"?" + strings.Repeat("a", 8000), "?" + strings.Repeat("a=1&", 2000),
 		} {
-			if got := get(handler, "/api/v1/tools"+query); got.Body.String() != want {
-				t.Errorf("%.40s: got %d %.200s, want the first page", query, got.Code, got.Body)
-			}
+			got := get(handler, "/api/v1/tools"+query)
+			check.Equal(t, got.Body.String(), want, "%.40s: %d %.200s", query, got.Code, got.Body)
 		}
 		for _, query := range []string{"score_min=5e-324", "score_min=1.7976931348623157e308", "obsolescence_max=-1e-320", "page=1000000&limit=200", "category=%F0%9F%AA%B6", "category=" + strings.Repeat("x", 5000)} {
-			if got := get(handler, "/api/v1/tools?"+query); got.Code != 200 {
-				t.Errorf("%s: got %d %s, want 200", query, got.Code, got.Body)
-			}
+			got := get(handler, "/api/v1/tools?"+query)
+			check.Equal(t, got.Code, 200, "%s: %s", query, got.Body)
 		}
 		for _, path := range []string{
 			"tools/", "tools//", "/tools", "tools/plume/", "tools/plume/more", "tools/../tools", "tools/./plume", "../v1/tools", "", "TOOLS", "tools%2Fplume", "tools/%2e%2e",
 		} {
-			if got := get(handler, "/api/v1/"+path); got.Code != 404 || !strings.HasPrefix(got.Body.String(), `{"error":"`) {
-				t.Errorf("%s: got %d %s, want 404", path, got.Code, got.Body)
-			}
+			got := get(handler, "/api/v1/"+path)
+			check.Equal(t, got.Code, 404, "%s: %s", path, got.Body)
+			check.True(t, strings.HasPrefix(got.Body.String(), `{"error":"`), "%s: got %d %s, want 404", path, got.Code, got.Body)
 		}
 		for slug, shown := range map[string]string{
 			"plumage%2Fmore":          "plumage/more",
@@ -155,9 +153,8 @@ func TestCORS(t *testing.T) {
 		"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST, QUERY",
 		"Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, If-Range, Last-Event-ID, Range, traceparent, apollographql-client-name, apollographql-client-version, MCP-Protocol-Version",
 	} {
-		if got := preflight.Header().Get(name); preflight.Code != 204 || got != want {
-			t.Errorf("preflight: got %d with %s %q, want 204 with %q", preflight.Code, name, got, want)
-		}
+		check.Equal(t, preflight.Code, 204, "preflight: %s", name)
+		check.Equal(t, preflight.Header().Get(name), want, "preflight: %s", name)
 	}
 	for _, target := range []string{"/api/v1/tools", "/api/v1/tools?page=x", "/api/v1/tools/nobody"} {
 		got := get(handler, target).Header()
@@ -177,9 +174,10 @@ func TestHTTP10(t *testing.T) {
 	defer conn.Close()
 	fmt.Fprint(conn, "GET /api/v1/stats HTTP/1.0\r\n\r\n")
 	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || got.StatusCode != 200 || got.ContentLength != 101 || len(got.TransferEncoding) > 0 {
-		t.Errorf("got %+v, %v, want 200 with a content length of 101", got, err)
-	}
+	check.OK(t, err)
+	check.Equal(t, got.StatusCode, 200)
+	check.Equal(t, got.ContentLength, 101)
+	check.Equal(t, len(got.TransferEncoding), 0)
 }
 
 // A canceled request receives no response and does not affect others.
@@ -188,12 +186,10 @@ func TestCanceledRequest(t *testing.T) {
 		r := request(http.MethodGet, "/api/v1/tools")
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
-		if got := serve(handler, r.WithContext(ctx)); got.Body.Len() > 0 {
-			t.Errorf("got %d %s, want no body", got.Code, got.Body)
-		}
-		if got := get(handler, "/api/v1/tools"); got.Code != 200 {
-			t.Errorf("next request: got %d %s, want 200", got.Code, got.Body)
-		}
+		got := serve(handler, r.WithContext(ctx))
+		check.Equal(t, got.Body.Len(), 0, "%d %s", got.Code, got.Body)
+		got = get(handler, "/api/v1/tools")
+		check.Equal(t, got.Code, 200, "next request: %s", got.Body)
 	})
 }
 

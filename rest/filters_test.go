@@ -23,9 +23,8 @@ func (l listed) monthly(t *testing.T) int {
 	t.Helper()
 	amount, period, _ := strings.Cut(l.Price, " €/")
 	var euros float64
-	if _, err := fmt.Sscan(strings.Replace(amount, ",", ".", 1), &euros); err != nil {
-		t.Fatalf("got price %q, want an amount", l.Price)
-	}
+	_, err := fmt.Sscan(strings.Replace(amount, ",", ".", 1), &euros)
+	check.OK(t, err, "price %q", l.Price)
 	cents := int(euros*100 + 0.5)
 	switch {
 	case l.Pricing == "gratuit" || cents == 0:
@@ -45,9 +44,9 @@ func listTools(t *testing.T, handler http.Handler, query string) (tools []listed
 		Data []listed
 		Meta struct{ Total int }
 	}
-	if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != http.StatusOK || body.Meta.Total != len(body.Data) {
-		t.Fatalf("%s: got %d %s, want a list", query, got.Code, got.Body)
-	}
+	check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), query)
+	check.Must(t, got.Code, http.StatusOK, "%s: %s", query, got.Body)
+	check.Must(t, body.Meta.Total, len(body.Data), "%s: %s", query, got.Body)
 	return body.Data
 }
 
@@ -108,9 +107,7 @@ func TestSeveralToolsAtOnce(t *testing.T) {
 		} {
 			var body struct{ Data []listed }
 			got := get(handler, "/api/v1/"+target)
-			if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil {
-				t.Fatalf("%s: got %d %s, want a list", target, got.Code, got.Body)
-			}
+			check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), "%s: %d %s", target, got.Code, got.Body)
 			var slugs []string
 			for _, item := range body.Data {
 				slugs = append(slugs, item.Slug)

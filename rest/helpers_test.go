@@ -1,7 +1,6 @@
 package rest_test
 
 import (
-	"bytes"
 	"flag"
 	"log/slog"
 	"net/http"
@@ -95,12 +94,8 @@ func golden(t *testing.T, name string, got []byte) {
 		check.OK(t, os.WriteFile(name, got, 0o644))
 	}
 	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatalf("%v\nrun go test ./rest -run 'Golden|OpenAPI' -update", err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-	}
+	check.OK(t, err, "run go test ./rest -run 'Golden|OpenAPI' -update")
+	check.Equal(t, string(got), string(want), name)
 }
 
 // listen serves a handler on a free port and returns its URL.

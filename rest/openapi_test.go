@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -88,12 +87,10 @@ func TestOpenAPIDocument(t *testing.T) {
 	doc := load(t, document(t))
 	check.Equal(t, doc.Validate(t.Context(), openapi3.EnableExamplesValidation()), nil)
 	// API consoles would send an example of this header, and receive a 304.
-	if tag := doc.Components.Parameters["If-None-Match"].Value; tag.Example != nil || tag.Schema.Value.Example != nil {
-		t.Error("If-None-Match: got an example, want none")
-	}
-	if doc.Components.Headers["ETag"].Value.Example == nil {
-		t.Error("ETag: got no example, want one")
-	}
+	tag := doc.Components.Parameters["If-None-Match"].Value
+	check.Equal(t, tag.Example, nil, "If-None-Match")
+	check.Equal(t, tag.Schema.Value.Example, nil, "If-None-Match")
+	check.True(t, doc.Components.Headers["ETag"].Value.Example != nil, "ETag: got no example, want one")
 	for path, item := range doc.Paths.Map() {
 		for status, response := range item.Get.Responses.Map() {
 			content := response.Value.Content["application/json"]
@@ -133,14 +130,12 @@ func TestOpenAPIHasOneMediaTypePerResponse(t *testing.T) {
 func TestOpenAPIDocumentIsServed(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		got := get(handler, "/api/v1/openapi.json?whatever=1")
-		if got.Code != 200 || !bytes.Equal(got.Body.Bytes(), document(t)) {
-			t.Errorf("got %d %s, want the document", got.Code, got.Body)
-		}
+		check.Equal(t, got.Code, 200, got.Body)
+		check.Equal(t, got.Body.String(), string(document(t)), got.Body)
 		check.Equal(t, got.Header().Get("X-Service-Updated-At"), "2026-11-10", "date")
 		again := get(handler, "/api/v1/openapi.json", "If-None-Match", got.Header().Get("ETag"))
-		if again.Code != 304 || again.Body.Len() > 0 {
-			t.Errorf("with If-None-Match: got %d, want 304", again.Code)
-		}
+		check.Equal(t, again.Code, 304, "If-None-Match")
+		check.Equal(t, again.Body.Len(), 0, "If-None-Match")
 	})
 }
 
@@ -154,9 +149,9 @@ func TestOperationIDs(t *testing.T) {
 		"/api/v1/tools.csv": "downloadToolsAsCsv", "/api/v1/cimetiere.ndjson": "downloadRetiredToolsAsNdjson",
 		"/api/v1/categories": "listCategories", "/api/v1/stats": "getStatistics", "/api/v1/changes": "listChanges", "/api/embeddings/{slug}": "getEmbeddings",
 	} {
-		if item := paths.Value(path); item == nil || item.Get.OperationID != want {
-			t.Errorf("%s: got %+v, want operation ID %s", path, item, want)
-		}
+		item := paths.Value(path)
+		check.MustTrue(t, item != nil, "%s: got %+v, want operation ID %s", path, item, want)
+		check.Equal(t, item.Get.OperationID, want, path)
 	}
 }
 
@@ -165,22 +160,19 @@ func TestOperationIDs(t *testing.T) {
 // enums.
 func TestOpenAPISchemasSuitGenerators(t *testing.T) {
 	text := string(document(t))
-	if numbers, doubles := strings.Count(text, `"type": "number"`), strings.Count(text, `"format": "double"`); numbers == 0 || numbers != doubles {
-		t.Errorf("got %d numbers, %d of them double, want all", numbers, doubles)
-	}
+	numbers, doubles := strings.Count(text, `"type": "number"`), strings.Count(text, `"format": "double"`)
+	check.True(t, numbers != 0, "got %d numbers, %d of them double, want all", numbers, doubles)
+	check.Equal(t, numbers, doubles)
 	doc := load(t, document(t))
 	for _, name := range []string{"ToolList", "ComparisonList", "PriceList", "RetiredToolList", "CategoryList", "VersionList", "Icp", "Pricing", "RetirementReason", "ToolSort"} {
-		if doc.Components.Schemas[name] == nil {
-			t.Errorf("got no schema %s, want one", name)
-		}
+		check.True(t, doc.Components.Schemas[name] != nil, "got no schema %s, want one", name)
 	}
 	for path, item := range doc.Paths.Map() {
 		if isDownload(path) {
 			continue
 		}
-		if schema := item.Get.Responses.Status(200).Value.Content["application/json"].Schema; schema.Ref == "" {
-			t.Errorf("%s: got an unnamed response, want a component", path)
-		}
+		schema := item.Get.Responses.Status(200).Value.Content["application/json"].Schema
+		check.True(t, schema.Ref != "", "%s: got an unnamed response, want a component", path)
 	}
 	for name, schema := range doc.Components.Schemas {
 		for property, value := range schema.Value.Properties {
@@ -190,26 +182,23 @@ func TestOpenAPISchemasSuitGenerators(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"Price", "PriceItem", "PriceList"} {
-		if description := doc.Components.Schemas[name].Value.Description; !strings.Contains(strings.ToLower(description), "price") {
-			t.Errorf("%s: got description %q, want one of prices", name, description)
-		}
+		check.Contains(t, strings.ToLower(doc.Components.Schemas[name].Value.Description), "price", name)
 	}
 }
 
 func TestOpenAPIAsYAML(t *testing.T) {
 	handler := onSQLite(t)
 	asJSON, asYAML := get(handler, "/api/v1/openapi.json"), get(handler, "/api/v1/openapi.yaml")
-	if asYAML.Code != 200 || asYAML.Header().Get("Content-Type") != "application/yaml" || !strings.HasPrefix(asYAML.Body.String(), "openapi: 3.0.3\n") {
-		t.Fatalf("got %d %v %.200s, want YAML", asYAML.Code, asYAML.Header(), asYAML.Body)
-	}
+	check.Must(t, asYAML.Code, 200, "%v %.200s", asYAML.Header(), asYAML.Body)
+	check.Must(t, asYAML.Header().Get("Content-Type"), "application/yaml", "%v %.200s", asYAML.Header(), asYAML.Body)
+	check.MustTrue(t, strings.HasPrefix(asYAML.Body.String(), "openapi: 3.0.3\n"), "got %d %v %.200s, want YAML", asYAML.Code, asYAML.Header(), asYAML.Body)
 	var want, got any
 	check.OK(t, json.Unmarshal(asJSON.Body.Bytes(), &want))
 	check.OK(t, yaml.Unmarshal(asYAML.Body.Bytes(), &got))
 	again, err := json.Marshal(got)
 	check.OK(t, err)
-	if err := json.Unmarshal(again, &got); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v and another document, want the same as in JSON", err)
-	}
+	check.OK(t, json.Unmarshal(again, &got))
+	check.DeepEqual(t, got, want)
 	for _, name := range []string{"Cache-Control", "Vary", "X-Service-Release", "X-Service-Updated-At"} {
 		check.Equal(t, asYAML.Header().Get(name), asJSON.Header().Get(name), name)
 	}
@@ -220,9 +209,9 @@ func TestOpenAPIWithNodeLinters(t *testing.T) {
 	node := nodeTools(t)
 	file := filepath.Join(t.TempDir(), "openapi.json")
 	check.OK(t, os.WriteFile(file, document(t), 0o600))
-	if out := node("redocly", "lint", "--config", "redocly.yaml", file); !strings.Contains(out, "Your API description is valid") || strings.Contains(out, "warning") {
-		t.Errorf("redocly: got %s, want no warnings", out)
-	}
+	out := node("redocly", "lint", "--config", "redocly.yaml", file)
+	check.Contains(t, out, "Your API description is valid", "redocly")
+	check.Lacks(t, out, "warning", "redocly")
 	check.Contains(t, node("spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint", file), "No results", "spectral: want no results")
 }
 
@@ -240,9 +229,7 @@ func TestTypeScriptClientsWithNode(t *testing.T) {
 	node("tsc", "--project", "client")
 	withColumns := clientOutput + " " + toolColumns(t, server)
 	for client, want := range map[string]string{"openapi-fetch": withColumns, "heyapi": withColumns, "orval": clientOutput} {
-		if out := node("node", "client/built/"+client+".js", server); strings.TrimSpace(out) != want {
-			t.Errorf("%s: got %s, want %s", client, out, want)
-		}
+		check.Equal(t, strings.TrimSpace(node("node", "client/built/"+client+".js", server)), want, client)
 	}
 }
 
@@ -329,9 +316,7 @@ func nodeTools(t *testing.T) func(name string, args ...string) string {
 
 func TestOpenAPISchemasAreDescribed(t *testing.T) {
 	for name, schema := range load(t, document(t)).Components.Schemas {
-		if schema.Value.Description == "" {
-			t.Errorf("%s: got no description, want one", name)
-		}
+		check.True(t, schema.Value.Description != "", "%s: got no description, want one", name)
 		for property, value := range schema.Value.Properties {
 			if value.Ref == "" && value.Value.Description == "" {
 				t.Errorf("%s.%s: got no description, want one", name, property)
@@ -356,9 +341,7 @@ func TestResponsesMatchOpenAPI(t *testing.T) {
 			}
 		}
 		for _, status := range []string{"200", "304", "400", "401", "404", "406"} {
-			if !v.seen[status] {
-				t.Errorf("got no response with status %s, want one", status)
-			}
+			check.True(t, v.seen[status], "got no response with status %s, want one", status)
 		}
 	})
 }

@@ -41,13 +41,9 @@ func openInLibreOffice(t *testing.T, table []byte, options string) (rows [][]cel
 	cmd := exec.CommandContext(t.Context(), program, "-env:UserInstallation=file://"+filepath.Join(dir, "profile"),
 		"--headless", "--infilter=CSV:"+options, "--convert-to", "fods", "--outdir", dir, filepath.Join(dir, "table.csv"))
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("LibreOffice: %v\n%s", err, out)
-	}
+	check.OK(t, err, "LibreOffice %s", string(out))
 	file, err := os.Open(filepath.Join(dir, "table.fods"))
-	if err != nil {
-		t.Fatalf("LibreOffice wrote no file: %s", out)
-	}
+	check.OK(t, err, "LibreOffice wrote no file: %s", string(out))
 	defer file.Close()
 	return readFlatODS(t, file)
 }
@@ -141,9 +137,7 @@ func TestCSVWithLibreOffice(t *testing.T) {
 		items := itemsOf(t, handler, "/api/v1/tools?")
 		for _, form := range forms {
 			rows := openInLibreOffice(t, get(handler, "/api/v1/tools?"+form.query).Body.Bytes(), form.options)
-			if len(rows) < len(items)+1 {
-				t.Fatalf("%s: got %d rows, want %d", form.name, len(rows), len(items)+1)
-			}
+			check.MustTrue(t, len(rows) >= len(items)+1, "%s: got %d rows, want %d", form.name, len(rows), len(items)+1)
 			for i, item := range items {
 				var want map[string]any
 				check.OK(t, json.Unmarshal([]byte(item), &want))

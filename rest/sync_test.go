@@ -44,24 +44,19 @@ func (x *vectorIndex) read(t *testing.T, handler http.Handler, path string, betw
 			Data     []map[string]any
 			NextSync *string `json:"next_sync"`
 		}
-		if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 200 {
-			t.Fatalf("%s: got %d %s, want a page", path, got.Code, got.Body)
-		}
+		check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), path)
+		check.Must(t, got.Code, 200, "%s: %s", path, got.Body)
 		for _, item := range body.Data {
 			slug := item["slug"].(string)
 			if item["deleted"] == true {
-				if x.documents[slug] == "" {
-					t.Errorf("%s: got the deletion of %s, want only documents of the client", path, slug)
-				}
+				check.True(t, x.documents[slug] != "", "%s: got the deletion of %s, want only documents of the client", path, slug)
 				delete(x.documents, slug)
 				x.reasons[slug] = item["reason"].(string)
 				continue
 			}
 			document, err := json.Marshal(item)
 			check.OK(t, err)
-			if x.documents[slug] == string(document) {
-				t.Errorf("%s: got unchanged document %s, want only changed ones", path, slug)
-			}
+			check.True(t, x.documents[slug] != string(document), "%s: got unchanged document %s, want only changed ones", path, slug)
 			x.documents[slug] = string(document)
 		}
 		if body.NextSync != nil {
@@ -162,9 +157,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 			}
 		}
 		for _, reason := range []string{"retired", "removed", "left_set", "left_filter"} {
-			if reasons[reason] == 0 {
-				t.Errorf("got no deletion because %s, want some: the test is too weak", reason)
-			}
+			check.True(t, reasons[reason] != 0, "got no deletion because %s, want some: the test is too weak", reason)
 		}
 
 		// A release that is published between two pages changes nothing.
@@ -218,9 +211,8 @@ func TestSyncTokens(t *testing.T) {
 			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), publish.Options{})
 			check.OK(t, err)
 		}
-		if got := get(handler, "/api/embeddings"); got.Body.String() != `{"data":[],"next_sync":null}` {
-			t.Errorf("before the first release: got %d %s, want nothing", got.Code, got.Body)
-		}
+		got := get(handler, "/api/embeddings")
+		check.Equal(t, got.Body.String(), `{"data":[],"next_sync":null}`, "before the first release: %d %s", got.Code, got.Body)
 		tokenAt := func(path string) string {
 			index := &vectorIndex{documents: map[string]string{}}
 			index.read(t, handler, path, nil)

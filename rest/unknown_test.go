@@ -21,16 +21,15 @@ func checkHint(t *testing.T, handler http.Handler, target, name, want string) {
 		"GET": first.Header(), "again": get(handler, target).Header(), "HEAD": serve(handler, request(http.MethodHead, target)).Header(),
 		"304": get(handler, target, "If-None-Match", tag).Header(),
 	} {
-		if values := got.Values(name); strings.Join(values, "\n") != want || len(values) > 1 {
-			t.Errorf("%s (%s): got %s %q, want %q", target, what, name, values, want)
-		}
+		values := got.Values(name)
+		check.Equal(t, strings.Join(values, "\n"), want, "%s (%s): %s %q", target, what, name, values)
+		check.True(t, len(values) <= 1, "%s (%s): got %s %q, want %q", target, what, name, values, want)
 		if want != "" && !strings.Contains(got.Get("Access-Control-Expose-Headers"), name) {
 			t.Errorf("%s (%s): got %s not exposed to pages of other origins, want it exposed", target, what, name)
 		}
 	}
-	if first.Code != 200 || tag == "" {
-		t.Errorf("%s: got %d with ETag %q, want 200 with one", target, first.Code, tag)
-	}
+	check.Equal(t, first.Code, 200, "%s: ETag %q", target, tag)
+	check.True(t, tag != "", "%s: got %d with ETag %q, want 200 with one", target, first.Code, tag)
 }
 
 func TestUnknownParameters(t *testing.T) {
@@ -71,9 +70,9 @@ func TestUnknownParameters(t *testing.T) {
 			checkHint(t, handler, "/api/v1/"+target, "X-Unknown-Parameters", want)
 		}
 		for _, target := range []string{"tools?pag=1&page=x", "tools/nobody?pag=1"} {
-			if got := get(handler, "/api/v1/"+target); got.Code < 400 || got.Header().Get("X-Unknown-Parameters") != "" {
-				t.Errorf("%s: got %d %v, want an error without hints", target, got.Code, got.Header())
-			}
+			got := get(handler, "/api/v1/"+target)
+			check.True(t, got.Code >= 400, "%s: got %d %v, want an error without hints", target, got.Code, got.Header())
+			check.Equal(t, got.Header().Get("X-Unknown-Parameters"), "", "%s: %d %v", target, got.Code, got.Header())
 		}
 	})
 }
@@ -122,9 +121,9 @@ func TestUnknownValues(t *testing.T) {
 // Before the first import, no category is known, and none can be unknown.
 func TestUnknownValuesWithoutCatalog(t *testing.T) {
 	handler, _ := handlerOver(t, testkit.Open(t, testkit.SQLite(t)))
-	if got := get(handler, "/api/v1/tools?category=code"); got.Code != 200 || got.Header().Get("X-Unknown-Values") != "" {
-		t.Errorf("got %d %v, want an empty list without hints", got.Code, got.Header())
-	}
+	got := get(handler, "/api/v1/tools?category=code")
+	check.Equal(t, got.Code, 200, got.Header())
+	check.Equal(t, got.Header().Get("X-Unknown-Values"), "", got.Header())
 }
 
 func TestNearestSlugs(t *testing.T) {
