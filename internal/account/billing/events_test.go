@@ -42,9 +42,8 @@ func TestInvalidSignatures(t *testing.T) {
 			}
 		}
 		s.wantPlan(auth.Developer)
-		if len(s.fake.requests("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
-			t.Error("got an event applied, want none")
-		}
+		check.Equal(t, len(s.fake.requests("GET /v1/subscriptions")), 0)
+		check.True(t, s.applied() == 0, "got an event applied, want none")
 		s.wantStatus(s.deliver(t.Context(), event, good), http.StatusOK)
 		s.wantPlan(auth.Pro)
 	})
@@ -93,9 +92,8 @@ func TestIgnoredEvents(t *testing.T) {
 			s.wantStatus(s.send(eventAbout("evt_nobody", "balance.available", object)), http.StatusOK)
 		}
 		s.wantStatus(s.send([]byte(`{"object":"event","id":"evt_empty"}`)), http.StatusOK)
-		if len(s.fake.requests("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
-			t.Error("got an event applied, want none")
-		}
+		check.Equal(t, len(s.fake.requests("GET /v1/subscriptions")), 0)
+		check.True(t, s.applied() == 0, "got an event applied, want none")
 	})
 }
 
@@ -148,9 +146,9 @@ func TestSameEventConcurrently(t *testing.T) {
 func (s *fixture) wantAppliedOnce() {
 	s.t.Helper()
 	s.wantPlan(auth.Pro)
-	if n, row := s.applied(), s.row(); n != 1 || row.Revision != 1 {
-		s.t.Errorf("got %d events and revision %d, want 1 and 1", n, row.Revision)
-	}
+	n, row := s.applied(), s.row()
+	check.Equal(s.t, n, 1)
+	check.Equal(s.t, row.Revision, 1)
 }
 
 // The order of events does not matter, because the state is read from Stripe.
@@ -245,13 +243,12 @@ func (s *fixture) wantNewCustomer() {
 		s.t.Fatalf("got customer %v, want none", row)
 	}
 	s.wait(time.Minute)
-	if _, err := s.Subscribe(s.t.Context(), s.account); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err := s.Subscribe(s.t.Context(), s.account)
+	check.OK(s.t, err)
 	row, err := s.Customer(s.t.Context(), s.account)
-	if err != nil || row == nil || row.ID != "cus_2" {
-		s.t.Fatalf("got %v, %v, want a new customer", row, err)
-	}
+	check.OK(s.t, err)
+	check.MustTrue(s.t, row != nil, "got %v, want a new customer", row)
+	check.Must(s.t, row.ID, "cus_2")
 }
 
 // The same if Stripe fails when the event arrives.
@@ -313,9 +310,8 @@ func TestSubscribeWithDeletedCustomer(t *testing.T) {
 		s.subscribed()
 		s.fake.deleteObject("cus_1")
 		s.wait(time.Minute) // for another idempotency key
-		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Subscribe(t.Context(), s.account)
+		check.OK(t, err)
 		s.wantPlan(auth.Developer)
 		s.wantCustomers(1)
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -80,9 +79,9 @@ func TestFailedCalls(t *testing.T) {
 				"close":           func() error { return s.Cancel(t.Context(), s.account) },
 			} {
 				err := do()
-				if p := problem.Of(err); p.Code != c.code || !strings.Contains(p.Message, c.text) {
-					t.Errorf("%s, %s: got %v, want %s: %s", name, what, err, c.code, c.text)
-				}
+				p := problem.Of(err)
+				check.Equal(t, p.Code, c.code, "%s, %s", name, what)
+				check.Contains(t, p.Message, c.text, "%s, %s", name, what)
 				s.wantNoInternalText(problem.Of(err).Message)
 			}
 		}
@@ -104,14 +103,11 @@ func TestSubscribeAfterAnError(t *testing.T) {
 		wantProblem(t, err, problem.Unavailable)
 		s.fake.recover()
 		s.wait(time.Minute)
-		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.Subscribe(t.Context(), s.account)
+		check.OK(t, err)
 		attempts := s.fake.requests("POST /v1/customers")
 		first, last := attempts[0], attempts[len(attempts)-1]
-		if first.key == "" || first.key == last.key {
-			t.Errorf("got keys %q and %q, want different ones", first.key, last.key)
-		}
+		check.True(t, first.key != "" && first.key != last.key, "got keys %q and %q, want different ones", first.key, last.key)
 	})
 }
 
@@ -122,9 +118,7 @@ func TestDatabaseClosed(t *testing.T) {
 		check.OK(t, s.Store.Close())
 		w := s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated))
 		s.wantStatus(w, http.StatusServiceUnavailable)
-		if w.Header().Get("Retry-After") == "" {
-			t.Error("got no Retry-After, want one")
-		}
+		check.True(t, w.Header().Get("Retry-After") != "", "got no Retry-After, want one")
 		s.reconcile(t.Context()) // logs warnings only
 	})
 }

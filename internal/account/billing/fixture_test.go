@@ -240,9 +240,7 @@ func (s *fixture) wantStatus(w *httptest.ResponseRecorder, status int) {
 func (s *fixture) wantNoInternalText(text string) {
 	s.t.Helper()
 	for _, word := range internalTexts {
-		if strings.Contains(text, word) {
-			s.t.Errorf("got %q in %s, want our own wording", word, text)
-		}
+		check.Lacks(s.t, text, word)
 	}
 }
 
@@ -257,9 +255,7 @@ func (s *fixture) applied() int {
 // checkLog fails on secrets, and on Stripe's messages outside of errors.
 func (s *fixture) checkLog() {
 	for line := range strings.Lines(s.log.String()) {
-		if strings.Contains(line, "topsecret") {
-			s.t.Errorf("got a secret in the log, want none: %s", line)
-		}
+		check.Lacks(s.t, line, "topsecret", "a secret in the log")
 		quiet := strings.Contains(line, `"level":"INFO"`) || strings.Contains(line, `"level":"DEBUG"`)
 		if quiet && strings.Contains(line, stripeMessage) {
 			s.t.Errorf("got the message of Stripe in the log, want none: %s", line)

@@ -149,9 +149,8 @@ func (l *life) subscribe() {
 		l.t.Fatalf("seed %d: %v", l.seed, err)
 	}
 	row, err := l.Customer(l.t.Context(), l.account)
-	if err != nil || row == nil {
-		l.t.Fatalf("seed %d: got %v, %v, want a customer", l.seed, row, err)
-	}
+	check.OK(l.t, err, "seed %d", l.seed)
+	check.MustTrue(l.t, row != nil, "seed %d: got %v, want a customer", l.seed, row)
 	l.customer, l.deleted = row.ID, false
 	l.pay()
 }
@@ -300,9 +299,8 @@ func (l *life) replayEvents() {
 	}
 	for _, forgotten := range []bool{false, true} {
 		if forgotten {
-			if _, err := l.Store.Write.BillingEvent.Delete().Exec(l.t.Context()); err != nil {
-				l.t.Fatal(err)
-			}
+			_, err := l.Store.Write.BillingEvent.Delete().Exec(l.t.Context())
+			check.OK(l.t, err)
 		}
 		l.random.Shuffle(len(l.sent), func(i, j int) { l.sent[i], l.sent[j] = l.sent[j], l.sent[i] })
 		for _, event := range l.sent {
@@ -344,12 +342,11 @@ func (l *life) deleteAccount() {
 		l.handling.Wait()
 	}
 	for id, status := range l.fake.statuses(l.customer) {
-		if Live(status) {
-			l.t.Fatalf("seed %d: got subscription %s %s for a deleted account, want it canceled", l.seed, id, status)
-		}
+		check.MustTrue(l.t, !Live(status), "seed %d: got subscription %s %s for a deleted account, want it canceled", l.seed, id, status)
 	}
 	row, err := l.Store.Write.Customer.Get(l.t.Context(), l.customer)
-	if err != nil || row.AccountID != nil || Live(row.Status) || row.Email != "" {
-		l.t.Fatalf("seed %d: got %v, %v, want a canceled customer without an account", l.seed, row, err)
-	}
+	check.OK(l.t, err, "seed %d", l.seed)
+	check.Must(l.t, row.AccountID, nil, "seed %d", l.seed)
+	check.MustTrue(l.t, !Live(row.Status), "seed %d: got %v, want a canceled customer without an account", l.seed, row)
+	check.Must(l.t, row.Email, "", "seed %d", l.seed)
 }

@@ -46,9 +46,8 @@ func TestOverdueEventReads(t *testing.T) {
 // A payment is noticed even if its event is lost.
 func TestLostCheckoutEvent(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Subscribe(t.Context(), s.account)
+		check.OK(t, err)
 		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		before := len(s.fake.requests(reading))
 		s.wait(paymentOverdue)
@@ -66,9 +65,8 @@ func TestLostCheckoutEvent(t *testing.T) {
 // An unpaid checkout is checked while it is open.
 func TestUnpaidCheckout(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Subscribe(t.Context(), s.account)
+		check.OK(t, err)
 		before := len(s.fake.requests(reading))
 		reads := func() int {
 			s.reconcile(t.Context())
@@ -77,9 +75,8 @@ func TestUnpaidCheckout(t *testing.T) {
 		for i := range 3 {
 			s.wait(paymentOverdue + time.Second)
 			check.Equal(t, reads(), i+1, "reads")
-			if n := reads(); n != i+1 {
-				t.Errorf("got %d reads at once, want 1", n-i)
-			}
+			n := reads()
+			check.Equal(t, n, i+1, "%d reads at once", n-i)
 		}
 		s.wait(checkoutLifetime)
 		check.Equal(t, reads(), 3, "reads after the checkout has expired")
@@ -92,9 +89,7 @@ func TestEmailChanged(t *testing.T) {
 		s.subscribed()
 		s.reconcile(t.Context())
 		const what = "POST /v1/customers/cus_1"
-		if len(s.fake.requests(what)) > 0 {
-			t.Error("got an update, want none")
-		}
+		check.Equal(t, len(s.fake.requests(what)), 0)
 		check.OK(t, s.Store.Write.Account.UpdateOne(s.account).SetEmail("new@example.com").Exec(t.Context()))
 		for range 2 {
 			s.reconcile(t.Context())

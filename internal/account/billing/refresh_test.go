@@ -2,7 +2,6 @@ package billing
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -89,9 +88,7 @@ func TestConcurrentSyncs(t *testing.T) {
 			})
 		}
 		leave()
-		if <-left == nil {
-			t.Error("canceled call: got no error, want one")
-		}
+		check.Fails(t, <-left, "canceled call")
 		wait.Until(t, "all calls have started", func() bool { return started.Load() == many })
 		close(proceed)
 		all.Wait()
@@ -143,9 +140,9 @@ func TestReadsDuringAWrite(t *testing.T) {
 		writing, err := s.Store.Write.Tx(t.Context())
 		check.OK(t, err)
 		defer func() { _ = writing.Rollback() }()
-		if row, err := s.Customer(wait.Context(t), s.account); err != nil || row == nil {
-			t.Errorf("got %v, %v, want a customer", row, err)
-		}
+		row, err := s.Customer(wait.Context(t), s.account)
+		check.OK(t, err)
+		check.True(t, row != nil, "got %v, want a customer", row)
 	})
 }
 
@@ -172,9 +169,7 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		sub.cancels = true
 		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		s.wantPlan(auth.Pro) // until the period ends
-		if !s.row().Cancels {
-			t.Error("got a subscription that renews, want one that is canceled")
-		}
+		check.True(t, s.row().Cancels, "got a subscription that renews, want one that is canceled")
 
 		s.wait(month)
 		sub.status = stripe.SubscriptionStatusCanceled
@@ -182,9 +177,8 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		s.wantPlan(auth.Developer)
 		check.Contains(t, s.email(), "has ended", "email")
 
-		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Subscribe(t.Context(), s.account)
+		check.OK(t, err)
 		s.sendChange(stripe.EventTypeCheckoutSessionCompleted, sub, s.started(stripe.SubscriptionStatusActive))
 		s.wantPlan(auth.Pro)
 		check.Equal(t, len(s.fake.requests("POST /v1/customers")), 1, "customers")
@@ -205,9 +199,9 @@ func (s *fixture) failPayment(sub *subscription) {
 	s.sendChange(stripe.EventTypeInvoicePaymentFailed, *sub) // second attempt
 	s.reconcile(s.t.Context())
 	s.wantPlan(auth.Pro)
-	if email := s.email(); !strings.Contains(email, until) || !strings.Contains(email, "failed") {
-		s.t.Errorf("got email %s, want the end of the grace period", email)
-	}
+	email := s.email()
+	check.Contains(s.t, email, until)
+	check.Contains(s.t, email, "failed")
 }
 
 func (s *fixture) payInvoice(sub *subscription) {
@@ -215,16 +209,15 @@ func (s *fixture) payInvoice(sub *subscription) {
 	sub.status = stripe.SubscriptionStatusActive
 	s.sendChange(stripe.EventTypeInvoicePaid, *sub)
 	s.wantPlan(auth.Pro)
-	if row := s.row(); row.PastDueSince != nil || row.NotifiedAt != nil {
-		s.t.Errorf("got customer %v, want no failure", row)
-	}
+	row := s.row()
+	check.Equal(s.t, row.PastDueSince, nil)
+	check.Equal(s.t, row.NotifiedAt, nil)
 }
 
 func (s *fixture) wantPeriodEnd(want time.Time) {
 	s.t.Helper()
-	if got := s.row().PeriodEnd; got == nil || !got.Equal(want) {
-		s.t.Errorf("got period end %v, want %v", got, want)
-	}
+	got := s.row().PeriodEnd
+	check.True(s.t, got != nil && got.Equal(want), "got period end %v, want %v", got, want)
 }
 
 // There is no event for the end of the grace period.
@@ -306,9 +299,8 @@ func (s *fixture) setManually(to auth.Plan) {
 func (s *fixture) wantPlanAfterClearing(want auth.Plan) {
 	s.t.Helper()
 	got, err := ClearManualPlan(s.t.Context(), s.Store, s.account)
-	if err != nil || got != want {
-		s.t.Fatalf("got plan %q, %v, want %q", got, err, want)
-	}
+	check.OK(s.t, err)
+	check.Must(s.t, got, want)
 	s.wantPlan(want)
 }
 

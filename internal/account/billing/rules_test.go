@@ -67,13 +67,12 @@ func TestStateOfSubscriptions(t *testing.T) {
 		}
 	}
 	for _, pair := range [][2]stripe.SubscriptionStatus{{"active", "trialing"}, {"trialing", "active"}, {"unpaid", "paused"}, {"paused", "unpaid"}} {
-		if got := stateOf([]*stripe.Subscription{subscription("older", pair[0], 1), subscription("newer", pair[1], 2)}); got.Subscription != "newer" {
-			t.Errorf("%v: got %s, want the newer one", pair, got.Subscription)
-		}
+		got := stateOf([]*stripe.Subscription{subscription("older", pair[0], 1), subscription("newer", pair[1], 2)})
+		check.Equal(t, got.Subscription, "newer", pair)
 	}
-	if got := stateOf(nil); got.Subscription != "" || got.Status != "" {
-		t.Errorf("got %v without a subscription, want nothing", got)
-	}
+	got := stateOf(nil)
+	check.Equal(t, got.Subscription, "")
+	check.Equal(t, got.Status, "")
 
 	s := subscription("a", "past_due", 1)
 	s.Items = &stripe.SubscriptionItemList{Data: []*stripe.SubscriptionItem{{CurrentPeriodEnd: 30}, {CurrentPeriodEnd: 40}, {CurrentPeriodEnd: 20}}}
@@ -87,9 +86,10 @@ func TestStateOfSubscriptions(t *testing.T) {
 			}
 			return at.Unix()
 		}
-		if got := stateOf([]*stripe.Subscription{s}); got.Cancels != cancels || seconds(got.PeriodEnd) != end || seconds(got.PastDueSince) != overdue {
-			t.Errorf("%s: got %t, %v and %v, want %t, %d and %d", what, got.Cancels, got.PeriodEnd, got.PastDueSince, cancels, end, overdue)
-		}
+		got := stateOf([]*stripe.Subscription{s})
+		check.Equal(t, got.Cancels, cancels, "%s, %v and %v", what, got.PeriodEnd, got.PastDueSince)
+		check.Equal(t, seconds(got.PeriodEnd), end, "%s, %v and %v", what, got.PeriodEnd, got.PastDueSince)
+		check.Equal(t, seconds(got.PastDueSince), overdue, "%s, %v and %v", what, got.PeriodEnd, got.PastDueSince)
 	}
 	want("overdue", false, 40, 10)
 	s.LatestInvoice.StatusTransitions = &stripe.InvoiceStatusTransitions{FinalizedAt: 12}

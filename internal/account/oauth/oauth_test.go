@@ -74,9 +74,7 @@ func (k *kit) send(method, path, body string, header ...string) (int, map[string
 	k.ServeHTTP(w, r)
 	var content map[string]any
 	if w.Body.Len() > 0 {
-		if err := json.Unmarshal(w.Body.Bytes(), &content); err != nil {
-			k.t.Fatalf("%s %s: got %s, want JSON", method, path, w.Body)
-		}
+		check.OK(k.t, json.Unmarshal(w.Body.Bytes(), &content), "%s %s: %s", method, path, w.Body)
 	}
 	return w.Code, content
 }
@@ -149,9 +147,9 @@ func TestFlow(t *testing.T) {
 			}
 			wrong.Set(name, value)
 			want := map[string]string{"resource": "invalid_target", "grant_type": "unsupported_grant_type", "client_id": "invalid_request"}[name]
-			if status, got := k.token(wrong); status != 400 || got["error"] != want {
-				k.t.Errorf("%s: got %d %v, want %s", name, status, got, want)
-			}
+			status, got := k.token(wrong)
+			check.Equal(k.t, status, 400, name)
+			check.Equal[any](k.t, got["error"], want, name)
 		}
 		if status, got := k.send("POST", tokenPath+"?code="+answer.Get("code"), form.Encode()); status != 400 {
 			k.t.Errorf("query: got %d %v, want 400", status, got)
@@ -163,14 +161,14 @@ func TestFlow(t *testing.T) {
 			k.t.Errorf("twice: got %d %v, want invalid_request", status, got)
 		}
 		status, got := k.token(form)
-		if status != 200 || got["token_type"] != "Bearer" || got["expires_in"] != 3600.0 || got["scope"] != "read" {
-			k.t.Fatalf("got %d %v, want tokens", status, got)
-		}
+		check.Must(k.t, status, 200)
+		check.Must(k.t, got["token_type"], "Bearer")
+		check.Must(k.t, got["expires_in"], 3600.0)
+		check.Must(k.t, got["scope"], "read")
 		refresh := url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {got["refresh_token"].(string)}}
 		status, next := k.token(refresh)
-		if status != 200 || next["access_token"] == got["access_token"] {
-			k.t.Fatalf("got %d %v, want new tokens", status, next)
-		}
+		check.Must(k.t, status, 200, next)
+		check.MustTrue(k.t, next["access_token"] != got["access_token"], "got %d %v, want new tokens", status, next)
 		if status, got := k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {next["access_token"].(string)}}.Encode()); status != 200 {
 			k.t.Errorf("revoke: got %d %v, want 200", status, got)
 		}
@@ -199,13 +197,11 @@ func TestScopes(t *testing.T) {
 			form := exchange(client, k.code(query(client, local, "resource", c.resource, "scope", c.scope)).Get("code"))
 			form.Set("resource", c.resource)
 			status, got := k.token(form)
-			if status != 200 || got["scope"] != c.want {
-				k.t.Fatalf("%+v: got %d %v, want scope %s", c, status, got, c.want)
-			}
+			check.Must(k.t, status, 200, "%+v", c)
+			check.Must[any](k.t, got["scope"], c.want, "%+v", c)
 			status, got = k.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {got["refresh_token"].(string)}})
-			if status != 200 || got["scope"] != c.want {
-				k.t.Errorf("%+v: got %d %v after a refresh, want scope %s", c, status, got, c.want)
-			}
+			check.Equal(k.t, status, 200, "%+v", c)
+			check.Equal[any](k.t, got["scope"], c.want, "%+v", c)
 			r := httptest.NewRequest("GET", "/mcp", nil)
 			r.Header.Set("Authorization", "Bearer "+got["access_token"].(string))
 			var caller auth.Caller
@@ -260,14 +256,14 @@ func TestRequests(t *testing.T) {
 		{"part of a resource", local, []string{"resource", base + "/mcp/x"}, "invalid_target"},
 	} {
 		_, err := k.parse(query(client, c.redirect, c.changed...))
-		if _, redirected := err.(*Rejection); err == nil || redirected {
-			t.Errorf("%s: got %v for a client that anyone can register, want a page", c.name, err)
-		}
+		_, redirected := err.(*Rejection)
+		check.Fails(t, err, c.name)
+		check.Equal(t, redirected, false, c.name)
 		_, err = k.parse(query(published, c.redirect, c.changed...))
 		if c.want == "" {
-			if _, redirected := err.(*Rejection); err == nil || redirected {
-				t.Errorf("%s: got %v, want a page", c.name, err)
-			}
+			_, redirected := err.(*Rejection)
+			check.Fails(t, err, c.name)
+			check.Equal(t, redirected, false, c.name)
 			continue
 		}
 		rejection, ok := err.(*Rejection)
@@ -287,28 +283,26 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: got %v, want it allowed", valid, err)
 			continue
 		}
-		if got := k.Deny(request); !strings.HasPrefix(got, valid) || !strings.Contains(got, "error=access_denied") || strings.Count(got, "?") != 1 {
-			t.Errorf("%s: got %s, want access_denied", valid, got)
-		}
-		if request.Client.Verified || request.Client.Host == "" {
-			t.Errorf("%s: got %+v, want the host and nothing verified", valid, request.Client)
-		}
+		got := k.Deny(request)
+		check.True(t, strings.HasPrefix(got, valid), "%s: got %s, want access_denied", valid, got)
+		check.Contains(t, got, "error=access_denied", valid)
+		check.Equal(t, strings.Count(got, "?"), 1, valid)
+		check.Equal(t, request.Client.Verified, false, "%s: %+v", valid, request.Client)
+		check.True(t, request.Client.Host != "", "%s: got %+v, want the host and nothing verified", valid, request.Client)
 	}
 	for _, resource := range []string{base, base + "/"} {
-		if request, err := k.parse(query(client, local, "resource", resource)); err != nil || request.Resource != base {
-			t.Errorf("%s: got %v, want the resource %s", resource, err, base)
-		}
+		request, err := k.parse(query(client, local, "resource", resource))
+		check.OK(t, err, resource)
+		check.Equal(t, request.Resource, base, resource)
 	}
 	for _, twice := range []string{"redirect_uri", "client_id", "state", "resource", "code_challenge"} {
 		q := query(client, local)
 		q.Add(twice, "x")
-		if _, err := k.parse(q); err == nil {
-			t.Errorf("%s twice: got no error, want one", twice)
-		}
+		_, err := k.parse(q)
+		check.Fails(t, err, "%s twice", twice)
 	}
-	if _, err := k.parse(query(client, local, "state", strings.Repeat("x", MaxQuery))); err != errQuery {
-		t.Errorf("got %v, want errQuery", err)
-	}
+	_, err = k.parse(query(client, local, "state", strings.Repeat("x", MaxQuery)))
+	check.Equal[error](t, err, errQuery)
 }
 
 // The payloads have the shape that is publicly known of these clients; they are not recordings.
@@ -341,19 +335,18 @@ func TestRegistrations(t *testing.T) {
 		"HTTPS ://a.example", "https://a.example/" + strings.Repeat("x", maxRedirect),
 	} {
 		body, _ := json.Marshal(map[string]any{"redirect_uris": []string{"https://a.example/", redirect}})
-		if status, got := k.send("POST", registerPath, string(body)); status != 400 || got["error"] != "invalid_redirect_uri" {
-			t.Errorf("%q: got %d %v, want invalid_redirect_uri", redirect, status, got)
-		}
+		status, got := k.send("POST", registerPath, string(body))
+		check.Equal(t, status, 400, redirect)
+		check.Equal(t, got["error"], "invalid_redirect_uri", redirect)
 		k.time = k.time.Add(time.Minute) // otherwise there are too many
 	}
 	for _, body := range []string{"", "null", "[]", `{"redirect_uris":"https://a.example/"}`, `{"redirect_uris":["https://a.example/"],"grant_types":["client_credentials"]}`, strings.Repeat("x", maxDocument+1)} {
-		if status, _ := k.send("POST", registerPath, body); status != 400 {
-			t.Errorf("%.50q: got %d, want 400", body, status)
-		}
+		status, _ := k.send("POST", registerPath, body)
+		check.Equal(t, status, 400, "%.50q", body)
 	}
-	if got := cleanName("Cla\u202eude\x00\n  by \u200bx" + strings.Repeat("y", 100)); strings.ContainsAny(got, "\u202e\u200b\x00\n") || len([]rune(got)) != maxName {
-		t.Errorf("got name %q, want a short line", got)
-	}
+	got := cleanName("Cla\u202eude\x00\n  by \u200bx" + strings.Repeat("y", 100))
+	check.True(t, !strings.ContainsAny(got, "\u202e\u200b\x00\n"), "got name %q, want a short line", got)
+	check.Equal(t, len([]rune(got)), maxName)
 }
 
 // Registrations need no storage, are limited by address, and expire after a day.
@@ -369,16 +362,13 @@ func TestManyRegistrations(t *testing.T) {
 	check.Equal(t, statuses[429], 9_940, statuses)
 	k.time = k.time.Add(time.Minute)
 	used, unused := k.register(local), k.register(local, "https://a.example/")
-	if status, got := k.token(exchange(used, k.code(query(used, local)).Get("code"))); status != 200 {
-		t.Fatalf("got %d %v, want tokens", status, got)
-	}
+	status, got := k.token(exchange(used, k.code(query(used, local)).Get("code")))
+	check.Must(t, status, 200, got)
 	k.time = k.time.Add(unusedLifetime + time.Second)
-	if _, err := k.parse(query(unused, local)); err != errUnused {
-		t.Errorf("unused: got %v, want errUnused", err)
-	}
-	if _, err := k.parse(query(used, local)); err != nil {
-		t.Errorf("used: got %v, want it allowed", err)
-	}
+	_, err := k.parse(query(unused, local))
+	check.Equal[error](t, err, errUnused, "unused")
+	_, err = k.parse(query(used, local))
+	check.Equal(t, err, nil, "used")
 }
 
 // publisher is a host of metadata documents.
@@ -415,9 +405,8 @@ func TestMetadataDocuments(t *testing.T) {
 		}
 	}
 	check.Equal(t, p.requests.Load(), 1, "requests")
-	if _, err := k.parse(query(id, "https://evil.example/")); err != errReturn {
-		t.Errorf("got %v, want errReturn", err)
-	}
+	_, err := k.parse(query(id, "https://evil.example/"))
+	check.Equal[error](t, err, errReturn)
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter, *http.Request)
 		want   error
@@ -439,9 +428,8 @@ func TestMetadataDocuments(t *testing.T) {
 		"html": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, errDocument},
 	} {
 		p.answer = c.answer
-		if _, err := k.parse(query(p.URL+"/"+name, local)); err != c.want {
-			t.Errorf("%s: got %v, want %v", name, err, c.want)
-		}
+		_, err := k.parse(query(p.URL+"/"+name, local))
+		check.Equal(t, err, c.want, name)
 	}
 	for name, limit := range map[string]struct {
 		other *limiter.Rate[quota.Subject]
@@ -469,22 +457,19 @@ func TestLimitedDocuments(t *testing.T) {
 		fmt.Fprintf(w, `{"client_id":%q,"client_name":"App","redirect_uris":[%q]}`, p.URL+r.URL.Path, local)
 	}
 	id := p.URL + "/client.json"
-	if _, err := k.parse(query(id, local)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := k.parse(query(id, local))
+	check.OK(t, err)
 	k.time = k.time.Add(documentLifetime)
 	for i := range 40 {
 		_, _ = k.parse(query(fmt.Sprint(p.URL, "/x", i), local))
 	}
-	if _, err := k.parse(query(p.URL+"/new", local)); err != errFetches {
-		t.Errorf("got %v, want the account limited", err)
-	}
-	if request, err := k.parse(query(id, local)); err != nil || !request.Client.Verified {
-		t.Errorf("got %v, want the last valid document", err)
-	}
-	if _, err := k.Parse(httptest.NewRequest("GET", AuthorizePath+"?"+query(p.URL+"/new", local).Encode(), nil), k.account.ID+1); err != nil {
-		t.Errorf("got %v for another account, want the client", err)
-	}
+	_, err = k.parse(query(p.URL+"/new", local))
+	check.Equal[error](t, err, errFetches)
+	request, err := k.parse(query(id, local))
+	check.OK(t, err)
+	check.Equal(t, request.Client.Verified, true)
+	_, err = k.Parse(httptest.NewRequest("GET", AuthorizePath+"?"+query(p.URL+"/new", local).Encode(), nil), k.account.ID+1)
+	check.Equal(t, err, nil, "another account")
 }
 
 // A verified host is always in ASCII, and letters of a name that imitate others are named.
@@ -493,13 +478,11 @@ func TestLookalikes(t *testing.T) {
 	k := newSQLiteKit(t)
 	for _, id := range []string{"https://%D1%81laude.example/client.json", "https://сlaude.example/client.json"} {
 		k.transport = publish(`{"client_id":"` + id + `","client_name":"Claude","redirect_uris":["` + local + `"]}`)
-		if request, err := k.parse(query(id, local)); err != errClient {
-			t.Errorf("%s: got %+v and %v, want it refused", id, request, err)
-		}
+		request, err := k.parse(query(id, local))
+		check.Equal[error](t, err, errClient, "%s: %+v", id, request)
 	}
-	if _, allowed := parseRedirect("https://%D1%81laude.example/callback"); allowed {
-		t.Error("got a redirect to a host in another script, want it refused")
-	}
+	_, allowed := parseRedirect("https://%D1%81laude.example/callback")
+	check.True(t, !allowed, "got a redirect to a host in another script, want it refused")
 	for name, want := range map[string]string{"Claude": "", "Éditeur d’œuvres 2": "", "Сlaude": "С (U+0421)", "Cıaudее": "ı (U+0131), е (U+0435)", "Ｃlaude": "Ｃ (U+FF23)"} {
 		check.Equal(t, (&Client{Name: name}).Lookalikes(), want, name)
 	}
@@ -538,17 +521,16 @@ func TestMetadata(t *testing.T) {
 	}
 	for _, path := range []string{"", "/mcp"} {
 		status, got := k.send("GET", ResourcePath+path, "")
-		if status != 200 || got["resource"] != base+path || fmt.Sprint(got["authorization_servers"]) != "["+base+"]" {
-			t.Errorf("%s: got %d %v, want the resource", path, status, got)
-		}
+		check.Equal(t, status, 200, path)
+		check.Equal[any](t, got["resource"], base+path, path)
+		check.Equal(t, fmt.Sprint(got["authorization_servers"]), "["+base+"]", path)
 	}
 	if status, _ := k.send("POST", serverMetadataPath, ""); status != 405 {
 		t.Errorf("got %d, want 405", status)
 	}
 	for _, path := range []string{tokenPath, registerPath, revokePath} {
-		if status, _ := k.send("GET", path, ""); status != 405 {
-			t.Errorf("%s: got %d, want 405", path, status)
-		}
+		status, _ := k.send("GET", path, "")
+		check.Equal(t, status, 405, path)
 	}
 	for resource, want := range map[string][]string{base: {"/mcp", "/api/v1/tools"}, base + "/mcp": {"/mcp"}, "https://other.example": nil} {
 		for _, path := range []string{"/mcp", "/api/v1/tools"} {
@@ -610,9 +592,7 @@ func TestResponsesOfTokenEndpoints(t *testing.T) {
 		}
 		granted++
 	}
-	if granted == 0 || granted == 1000 {
-		t.Errorf("got %d requests granted in a minute, want a limit", granted)
-	}
+	check.True(t, granted != 0 && granted != 1000, "got %d requests granted in a minute, want a limit", granted)
 	k.time = k.time.Add(time.Minute)
 	check.OK(t, k.Store.Close())
 	want(send("POST", tokenPath, valid), 503, "temporarily_unavailable", "Retry-After", "60")
@@ -634,9 +614,8 @@ func TestRevokedTokenIsForgotten(t *testing.T) {
 		return w.Code
 	}
 	check.Must(t, status(), http.StatusOK, "want a token that works")
-	if got, _ := k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {access}}.Encode()); got != http.StatusOK {
-		t.Fatalf("got %d, want 200", got)
-	}
+	got, _ := k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {access}}.Encode())
+	check.Must(t, got, http.StatusOK)
 	check.Equal(t, status(), http.StatusUnauthorized, "after the token was revoked")
 }
 
@@ -647,9 +626,8 @@ func TestRedirectRules(t *testing.T) {
 		long: true, long + "x": false, "https://a.example/a b": false, "https://a.example/é": false, "https://a.example/\x7f": false, "https://a.example/~": true,
 		"http://localhost/": true, "http://127.0.0.1/": true, "http://127.9.9.9:1/": true, "http://[::1]:8/": true, "http://10.0.0.1/": false, "http://a.example/": false, "https://:8/": false,
 	} {
-		if _, got := parseRedirect(uri); got != want {
-			t.Errorf("%.80q: got %t, want %t", uri, got, want)
-		}
+		_, got := parseRedirect(uri)
+		check.Equal(t, got, want, "%.80q", uri)
 	}
 	for n, want := range map[int]bool{0: false, 1: true, maxRedirects: true, maxRedirects + 1: false} {
 		uris := make([]string, n)
@@ -663,9 +641,8 @@ func TestRedirectRules(t *testing.T) {
 		"http://localhost:2/a": true, "http://localhost/a": true, "http://localhost:2/b": false, "http://127.0.0.1:1/a": false, "http://[::1]:1/a": false,
 		"https://a.example:1/a": true, "https://a.example:2/a": false, "https://localhost:1/a": false,
 	} {
-		if _, got := c.allows(uri); got != want {
-			t.Errorf("%s: got %t, want %t", uri, got, want)
-		}
+		_, got := c.allows(uri)
+		check.Equal(t, got, want, uri)
 	}
 	s := &Server{secret: []byte("secret")}
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
@@ -674,14 +651,12 @@ func TestRedirectRules(t *testing.T) {
 		check.OK(t, err)
 		signed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(id, registeredPrefix))
 		check.OK(t, err)
-		if _, err := s.registeredClient(t.Context(), id); (err == nil) != want {
-			t.Errorf("registered at %d: got %v, want a client: %t", at, err, want)
-		}
+		_, err = s.registeredClient(t.Context(), id)
+		check.Equal(t, err == nil, want, "registered at %d", at)
 		for _, length := range []int{0, signatureLength - 1, signatureLength, len(signed) - 1} {
 			cut := registeredPrefix + base64.RawURLEncoding.EncodeToString(signed[:length])
-			if _, err := s.registeredClient(t.Context(), cut); err != errClient {
-				t.Errorf("%d bytes: got %v, want errClient", length, err)
-			}
+			_, err := s.registeredClient(t.Context(), cut)
+			check.Equal[error](t, err, errClient, "%d bytes", length)
 		}
 	}
 	check.Equal(t, len(s.sign(nil)), 16, "signature of bytes")
@@ -692,7 +667,7 @@ func TestLongRegistration(t *testing.T) {
 	t.Parallel()
 	long := "https://a.example/" + strings.Repeat("x", 900)
 	body, _ := json.Marshal(map[string]any{"redirect_uris": []string{long, long, long, long}})
-	if status, got := newSQLiteKit(t).send("POST", registerPath, string(body)); status != 400 || got["error"] != "invalid_client_metadata" {
-		t.Errorf("got %d %v, want invalid_client_metadata", status, got)
-	}
+	status, got := newSQLiteKit(t).send("POST", registerPath, string(body))
+	check.Equal(t, status, 400)
+	check.Equal(t, got["error"], "invalid_client_metadata")
 }

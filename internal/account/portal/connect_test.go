@@ -62,9 +62,8 @@ func TestConnecting(t *testing.T) {
 		query := s.clientPath("Claude <b>", "https://claude.example/callback")
 		b := s.browserIn(lang.French)
 		start := b.send("GET", oauth.AuthorizePath+query, nil, "Accept-Language", "fr")
-		if got := start.Header().Get("Location"); start.Code != 302 || got != "/fr/account/connect"+query {
-			t.Fatalf("got %d to %s, want the page in French", start.Code, got)
-		}
+		check.Must(t, start.Code, 302)
+		check.Must(t, start.Header().Get("Location"), "/fr/account/connect"+query)
 		login := b.get("/account/connect" + query)
 		wantRedirect(t, login, "/login")
 		to, err := url.Parse(login.to())
@@ -77,9 +76,10 @@ func TestConnecting(t *testing.T) {
 		wantPage(t, page, 200, "Connecter Claude <b> ?", "Non vérifiée", "claude.example", "ana@example.com", "lire le catalogue", "lire les passages des avis", "déconnecter à tout moment")
 		wantNoText(t, page, "s’exécute sur votre appareil")
 		header := page.Header()
-		if policy := header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'none'") || !strings.HasSuffix(policy, "form-action 'self' https:") || header.Get("X-Frame-Options") != "DENY" {
-			t.Errorf("got %s, want no frames", policy)
-		}
+		policy := header.Get("Content-Security-Policy")
+		check.Contains(t, policy, "frame-ancestors 'none'")
+		check.True(t, strings.HasSuffix(policy, "form-action 'self' https:"), "got %s, want no frames", policy)
+		check.Equal(t, header.Get("X-Frame-Options"), "DENY")
 		wantPage(t, b.get("/en/account/connect"+query), 200, "Connect Claude <b>?", "Not verified", "read review chunks")
 		wantNoText(t, b.get("/en/account/connect"+query), "private saved queries")
 		withQueries := s.clientPath("Claude", "https://claude.example/callback", "scope", "read saved_queries", "resource", "https://palmares.example")
@@ -120,9 +120,7 @@ func TestConnectedApplications(t *testing.T) {
 		Code: answer.Query().Get("code"), ClientID: sent.Get("client_id"), RedirectURI: sent.Get("redirect_uri"), Verifier: testVerifier,
 	})
 	check.OK(t, err)
-	if !s.accepts(tokens.Access) {
-		t.Fatal("got the token refused, want it accepted")
-	}
+	check.MustTrue(t, s.accepts(tokens.Access), "got the token refused, want it accepted")
 	check.OK(t, s.Keyring.SaveLastUsed(t.Context()))
 	grants, err := s.accounts.Grants(t.Context(), s.account("ana@example.com"))
 	check.OK(t, err)
@@ -135,9 +133,7 @@ func TestConnectedApplications(t *testing.T) {
 	wantPage(t, ben.post(revoke), 404)
 	wantPage(t, ana.get(revoke), 200, "Disconnect this application?", "Cursor", "last used on")
 	wantRedirect(t, ana.post(revoke), "/account")
-	if s.accepts(tokens.Access) {
-		t.Error("got the token accepted, want it refused at once")
-	}
+	check.True(t, !s.accepts(tokens.Access), "got the token accepted, want it refused at once")
 	wantPage(t, ana.get("/account?done=disconnected"), 200, "The application was disconnected.", "Disconnected application")
 }
 

@@ -36,17 +36,17 @@ func TestDownloadTokens(t *testing.T) {
 		wantNoText(t, page, "dt_")
 		row, err := db.Read.DownloadToken.Query().Only(t.Context())
 		check.OK(t, err)
-		if strings.Contains(row.TokenHash, token[1]) || len(row.TokenHash) != 64 {
-			t.Errorf("got %q stored, want only a hash", row.TokenHash)
-		}
+		check.Lacks(t, row.TokenHash, token[1])
+		check.Equal(t, len(row.TokenHash), 64, "%q stored", row.TokenHash)
 		link := regexp.MustCompile(`/account/downloads/\d+/revoke`).FindString(page.Body.String())
 		wantPage(t, ana.get(link), 200, "Revoke this token?")
 		wantPage(t, ben.get(link), 404, "")
 		wantPage(t, ben.post(link), 404, "")
 		wantPage(t, ana.get("/account/downloads/nothing/revoke"), 404, "")
-		if export := ana.get("/account/export").Body.String(); !strings.Contains(export, `"download_tokens"`) || !strings.Contains(export, "Prices") || strings.Contains(export, row.TokenHash) {
-			t.Errorf("got export %s, want the token without its hash", export)
-		}
+		export := ana.get("/account/export").Body.String()
+		check.Contains(t, export, `"download_tokens"`)
+		check.Contains(t, export, "Prices")
+		check.Lacks(t, export, row.TokenHash)
 		for range auth.MaxDownloadTokens - 1 {
 			wantPage(t, ana.post("/account/downloads"), 200, "Unnamed token")
 		}
@@ -66,9 +66,10 @@ func TestDownloadsInTheBrowser(t *testing.T) {
 		s := newSite(t, db, func(cfg *Config) {
 			cfg.Count = func(_ http.ResponseWriter, r *http.Request) error {
 				counted++
-				if caller := auth.CallerFrom(r.Context()); caller.Account == 0 || !caller.Browser || r.URL.Path != "/api/v1/tools.csv" {
-					t.Errorf("got %+v at %s, want the account at the path of the API", caller, r.URL.Path)
-				}
+				caller := auth.CallerFrom(r.Context())
+				check.True(t, caller.Account != 0, "got %+v at %s, want the account at the path of the API", caller, r.URL.Path)
+				check.Equal(t, caller.Browser, true)
+				check.Equal(t, r.URL.Path, "/api/v1/tools.csv")
 				return nil
 			}
 			cfg.Files = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,9 +85,7 @@ func TestDownloadsInTheBrowser(t *testing.T) {
 		wantPage(t, visitor.get(login), 200, "Downloads of whole lists require an account, which is free.")
 		next, err := url.Parse(login)
 		check.OK(t, err)
-		if counted > 0 {
-			t.Error("got a request counted, want none of visitors without an account")
-		}
+		check.True(t, counted == 0, "got a request counted, want none of visitors without an account")
 
 		ana := s.signIn("ana@example.com")
 		ready := ana.get(next.Query().Get("next"))

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"net/url"
+	"palmares/internal/dev/check"
 	"strings"
 	"testing"
 )
@@ -19,13 +20,11 @@ func FuzzNextPath(f *testing.F) {
 			t.Fatalf("%q: got %q, want it unchanged or home", next, got)
 		}
 		to, err := base.Parse(got)
-		if err != nil || to.Host != base.Host || to.Scheme != base.Scheme {
-			t.Errorf("%q: got %v and %v, want this site", next, to, err)
-		}
+		check.OK(t, err, next)
+		check.Equal(t, to.Host, base.Host, next)
+		check.Equal(t, to.Scheme, base.Scheme, next)
 		// Browsers remove tabs and line breaks, and read a backslash as a slash.
 		read := strings.ReplaceAll(strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(got)), "\\", "/")
-		if !strings.HasPrefix(read, "/") || strings.HasPrefix(read, "//") {
-			t.Errorf("%q: got %q, which leads to another site", next, got)
-		}
+		check.True(t, strings.HasPrefix(read, "/") && !strings.HasPrefix(read, "//"), "%q: got %q, which leads to another site", next, got)
 	})
 }

@@ -32,21 +32,16 @@ func TestChangeEmail(t *testing.T) {
 		for range 2 {
 			wantPage(t, b.get(sent.path(t)), 200, "ana@example.com", "anna@example.com", "Change email address")
 		}
-		if s.account("ana@example.com") == nil {
-			t.Fatal("got the address changed by opening the link, want it unchanged")
-		}
+		check.MustTrue(t, s.account("ana@example.com") != nil, "got the address changed by opening the link, want it unchanged")
 		changed := b.post("/account/email/confirm", "token", sent.token(t))
 		wantRedirect(t, changed, "/account/settings")
 		wantPage(t, b.get(changed.to()), 200, "Your email address was changed", "anna@example.com")
-		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was changed to a…@example.com") || strings.Contains(email, "anna@") || !strings.Contains(email, "no longer sign in with this address") {
-			t.Errorf("got email %s to the old address, want the new one in it", email)
-		}
-		if !s.accepts(key) {
-			t.Error("got the key refused, want it accepted")
-		}
-		if !b.isSignedIn() || thief.isSignedIn() {
-			t.Error("got other sessions ended, want only the account's other one")
-		}
+		email := s.emailTo("ana@example.com").text
+		check.Contains(t, email, "was changed to a…@example.com")
+		check.Lacks(t, email, "anna@")
+		check.Contains(t, email, "no longer sign in with this address")
+		check.True(t, s.accepts(key), "got the key refused, want it accepted")
+		check.True(t, b.isSignedIn() && !thief.isSignedIn(), "got other sessions ended, want only the account's other one")
 		wantPage(t, b.post("/account/email/confirm", "token", sent.token(t)), 410, "already used")
 
 		// By code, and to an address that has an account by now.
@@ -56,9 +51,7 @@ func TestChangeEmail(t *testing.T) {
 		back := b.startEmailChange("ana@example.com")
 		wantPage(t, b.post("/account/email/code", "code", "nothing"), 400, "code is incorrect")
 		wantRedirect(t, b.post("/account/email/code", "code", back.code), "/account/settings")
-		if s.account("ana@example.com") == nil {
-			t.Error("got the address unchanged, want it changed by the code")
-		}
+		check.True(t, s.account("ana@example.com") != nil, "got the address unchanged, want it changed by the code")
 		wantPage(t, b.post("/account/email", "email", "no address"), 400, "Enter a valid email address", "no address")
 		wantRedirect(t, s.signIn("ana@example.com").get("/account/email/code"), "/account/settings")
 	})
@@ -107,9 +100,8 @@ func TestExport(t *testing.T) {
 		len(data.Sessions) != 2 || len(data.Messages) != 3 || data.Billing["customer"] != "cus_1" || data.Billing["subscription"] != "sub_1" {
 		t.Errorf("got export %s, want all data of the account", got.Body)
 	}
-	if data.Keys[0]["name"] != "laptop \"é\" </script>" || data.Keys[0]["last_used_at"] == nil || data.Keys[1]["revoked_at"] == nil {
-		t.Errorf("got keys %v, want one used and one revoked", data.Keys)
-	}
+	check.Equal(t, data.Keys[0]["name"], "laptop \"é\" </script>", "keys %v", data.Keys)
+	check.True(t, data.Keys[0]["last_used_at"] != nil && data.Keys[1]["revoked_at"] != nil, "got keys %v, want one used and one revoked", data.Keys)
 	if len(data.Webhooks) != 1 || data.Webhooks[0].URL != "https://hooks.example/ana" || data.Webhooks[0].State != "disabled" || data.Webhooks[0].Reason != "too slow" || len(data.Webhooks[0].Types) != 1 ||
 		len(data.Webhooks[0].Attempts) != 1 || data.Webhooks[0].Attempts[0]["response"] != "oh no" || data.Webhooks[0].Attempts[0]["status"] != 500.0 || data.Webhooks[0].Attempts[0]["event"] != "evt_7" {
 		t.Errorf("got webhooks %v, want one endpoint with one attempt", data.Webhooks)
@@ -123,9 +115,9 @@ func TestExport(t *testing.T) {
 	}
 
 	empty := s.signIn("eva@example.com").get("/account/export")
-	if !json.Valid(empty.Body.Bytes()) || strings.Contains(empty.text, `"keys": null`) || strings.Contains(empty.text, `"webhooks": null`) {
-		t.Errorf("new account: got %s, want empty lists", empty.text)
-	}
+	check.True(t, json.Valid(empty.Body.Bytes()), "new account: got %s, want empty lists", empty.text)
+	check.Lacks(t, empty.text, `"keys": null`, "new account")
+	check.Lacks(t, empty.text, `"webhooks": null`, "new account")
 }
 
 func TestDeleteAccount(t *testing.T) {
@@ -134,9 +126,7 @@ func TestDeleteAccount(t *testing.T) {
 		s := newSite(t, db)
 		b, phone, ben := s.signIn("ana@example.com"), s.signIn("ana@example.com"), s.signIn("ben@example.com")
 		key, others := b.makeKey("laptop"), ben.makeKey("laptop")
-		if !s.accepts(key) {
-			t.Fatal("got the new key refused, want it accepted")
-		}
+		check.MustTrue(t, s.accepts(key), "got the new key refused, want it accepted")
 		ana := s.account("ana@example.com")
 		db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail("ana@example.com").SetStatus("canceled").ExecX(t.Context())
 		wantPage(t, b.get("/account/delete"), 200, "Your key stops working immediately", "invoices are retained")
@@ -148,25 +138,21 @@ func TestDeleteAccount(t *testing.T) {
 		for _, typed := range []string{"", "ben@example.com", "ana"} {
 			wantPage(t, b.post("/account/delete", "email", typed), 400, "Nothing was deleted")
 		}
-		if !s.accepts(key) || !b.isSignedIn() {
-			t.Fatal("got something deleted, want nothing")
-		}
+		check.MustTrue(t, s.accepts(key) && b.isSignedIn(), "got something deleted, want nothing")
 		deleted := b.post("/account/delete", "email", " ANA@example.com")
 		wantRedirect(t, deleted, "/login")
 		wantPage(t, b.get(deleted.to()), 200, "Your account and its keys were deleted")
-		if s.accepts(key) {
-			t.Error("got the deleted account's key accepted, want it refused at once")
-		}
+		check.True(t, !s.accepts(key), "got the deleted account's key accepted, want it refused at once")
 		if b.isSignedIn() || phone.isSignedIn() || !ben.isSignedIn() || !s.accepts(others) {
 			t.Error("got other sessions or keys ended, want only the deleted account's")
 		}
 		check.Equal(t, db.Write.Endpoint.Query().CountX(t.Context()), 0, "endpoints")
-		if row := db.Write.Customer.GetX(t.Context(), "cus_1"); row.AccountID != nil || row.Email != "" {
-			t.Error("got a customer with an account or an address, want neither")
-		}
-		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was deleted") || !strings.Contains(email, "If you did not delete it") {
-			t.Errorf("got email %s, want that the account was deleted", email)
-		}
+		row := db.Write.Customer.GetX(t.Context(), "cus_1")
+		check.Equal(t, row.AccountID, nil)
+		check.Equal(t, row.Email, "")
+		email := s.emailTo("ana@example.com").text
+		check.Contains(t, email, "was deleted")
+		check.Contains(t, email, "If you did not delete it")
 		wantPage(t, s.signIn("ana@example.com").get(home), 200, "You have no keys yet")
 	})
 }
@@ -180,9 +166,7 @@ func TestDeleteWithUncancelableSubscription(t *testing.T) {
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(s.account("ana@example.com").ID).SetEmail("ana@example.com").SetStatus("active").ExecX(t.Context())
 	wantPage(t, b.get("/account/delete"), 200, "Your subscription ends immediately")
 	wantPage(t, b.post("/account/delete", "email", "ana@example.com"), 503, "so the account was not deleted")
-	if !b.isSignedIn() {
-		t.Error("got the account deleted, want it unchanged")
-	}
+	check.True(t, b.isSignedIn(), "got the account deleted, want it unchanged")
 }
 
 func TestLanguageForEmails(t *testing.T) {

@@ -136,9 +136,8 @@ func (s *site) emailTo(email string) message {
 func (m message) path(t *testing.T) string {
 	t.Helper()
 	u, err := url.Parse(m.link)
-	if err != nil || u.Path == "" {
-		t.Fatalf("got link %q, %v, want a URL", m.link, err)
-	}
+	check.OK(t, err)
+	check.MustTrue(t, u.Path != "", "got link %q, want a URL", m.link)
 	return u.RequestURI()
 }
 
@@ -146,9 +145,8 @@ func (m message) path(t *testing.T) string {
 func (m message) token(t *testing.T) string {
 	t.Helper()
 	u, err := url.Parse(m.path(t))
-	if err != nil || u.Query().Get("token") == "" {
-		t.Fatalf("got link %q, want a token in it", m.link)
-	}
+	check.OK(t, err)
+	check.MustTrue(t, u.Query().Get("token") != "", "got link %q, want a token in it", m.link)
 	return u.Query().Get("token")
 }
 
@@ -281,9 +279,8 @@ func (b *browser) makeKey(name string) string {
 	b.site.t.Helper()
 	page := b.post("/account/keys", "name", name)
 	key := keyInPage.FindString(page.Body.String())
-	if page.Code != http.StatusOK || key == "" {
-		b.site.t.Fatalf("got status %d, want 200 and a key: %s", page.Code, page.text)
-	}
+	check.Must(b.site.t, page.Code, http.StatusOK, page.text)
+	check.MustTrue(b.site.t, key != "", "got status %d, want 200 and a key: %s", page.Code, page.text)
 	return key
 }
 
@@ -292,9 +289,7 @@ var keyInPage = regexp.MustCompile(`pal_\w{50}`)
 func idOf(t *testing.T, key string) string {
 	t.Helper()
 	parsed, ok := auth.ParseKey(key)
-	if !ok {
-		t.Fatalf("got %s, want a key", key)
-	}
+	check.MustTrue(t, ok, "got %s, want a key", key)
 	return parsed.ID
 }
 
@@ -309,16 +304,15 @@ func (s *site) accepts(key string) bool {
 
 func wantRedirect(t *testing.T, got response, to string) {
 	t.Helper()
-	if path, _, _ := strings.Cut(got.to(), "?"); got.Code != http.StatusSeeOther || path != to {
-		t.Fatalf("got status %d to %q, want 303 to %s: %s", got.Code, got.to(), to, got.text)
-	}
+	path, _, _ := strings.Cut(got.to(), "?")
+	check.Must(t, got.Code, http.StatusSeeOther, "to %q: %s", got.to(), got.text)
+	check.Must(t, path, to, "to %q: %s", got.to(), got.text)
 }
 
 func wantPage(t *testing.T, got response, status int, texts ...string) {
 	t.Helper()
-	if got.Code != status || !strings.HasPrefix(got.Header().Get("Content-Type"), "text/html") {
-		t.Errorf("got status %d, want %d: %s", got.Code, status, got.text)
-	}
+	check.Equal(t, got.Code, status, got.text)
+	check.True(t, strings.HasPrefix(got.Header().Get("Content-Type"), "text/html"), "got status %d, want %d: %s", got.Code, status, got.text)
 	for _, text := range texts {
 		check.Contains(t, got.text, text, "page without")
 	}
@@ -327,9 +321,8 @@ func wantPage(t *testing.T, got response, status int, texts ...string) {
 func wantNoText(t *testing.T, got response, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if strings.Contains(got.text, text) || strings.Contains(got.Body.String(), text) {
-			t.Errorf("got a page with %q, want it without: %s", text, got.text)
-		}
+		check.Lacks(t, got.text, text)
+		check.Lacks(t, got.Body.String(), text)
 	}
 }
 
