@@ -118,9 +118,7 @@ func withUser(address, password string) string {
 func parts(t *testing.T, raw string) (netmail.Header, map[string]string) {
 	t.Helper()
 	message, err := netmail.ReadMessage(strings.NewReader(raw))
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, raw)
-	}
+	check.OK(t, err, "in %s", raw)
 	kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 	check.OK(t, err)
 	check.Must(t, kind, "multipart/alternative")
@@ -135,9 +133,7 @@ func parts(t *testing.T, raw string) (netmail.Header, map[string]string) {
 		body, err := io.ReadAll(quotedprintable.NewReader(part))
 		check.OK(t, err)
 		kind, params, _ := mime.ParseMediaType(part.Header.Get("Content-Type"))
-		if !strings.EqualFold(params["charset"], "utf-8") {
-			t.Errorf("got charset %q, want utf-8", params["charset"])
-		}
+		check.True(t, strings.EqualFold(params["charset"], "utf-8"), "got charset %q, want utf-8", params["charset"])
 		bodies[kind] = strings.ReplaceAll(string(body), "\r\n", "\n")
 	}
 }

@@ -3,7 +3,6 @@ package mail
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -25,35 +24,28 @@ func TestInjection(t *testing.T) {
 	for _, subject := range []string{"Hello\r\nBcc: eve@example.com", "Hello\nBcc: eve@example.com", "Hello\rBcc: eve@example.com", "Hello\r\n\r\nBcc: eve@example.com", "Hello\x00\u2028Bcc: eve@example.com"} {
 		check.OK(t, m.Send(t.Context(), Message{To: ana, Subject: subject, Text: "text", HTML: "html"}))
 		header, bodies := parts(t, server.Wait(t, ana))
-		if header.Get("Bcc") != "" || header.Get("Subject") != "Hello Bcc: eve@example.com" || bodies["text/plain"] != "text" {
-			t.Errorf("subject %q: got %v %v, want one subject line", subject, header, bodies)
-		}
+		check.Equal(t, header.Get("Bcc"), "", "subject %q: %v", subject, header)
+		check.Equal(t, header.Get("Subject"), "Hello Bcc: eve@example.com", "subject %q: %v", subject, header)
+		check.Equal(t, bodies["text/plain"], "text", "subject %q: %v", subject, header)
 	}
 	for _, to := range []string{
 		"", "ana", "@example.com", "ana@", "Ana <ana@example.com>", "<ana@example.com>", "ana@example.com, eve@example.com", "ana@example.com>\r\nRCPT TO:<eve@example.com",
 		"ana@example.com\r\nBcc: eve@example.com", "ana@example.com\n", "ana\r\n@example.com", "\"ana\r\n\"@example.com", `"a b"@example.com`, "ana@example.com (c)", "ana@exa mple.com", "ana@[127.0.0.1]", "a\x00b@example.com", "ana@example.com\x7f", "\xff@example.com",
 	} {
-		if err := m.Send(t.Context(), private(to)); problem.Of(err).Code != problem.BadInput {
-			t.Errorf("sending to %q: got %v, want BadInput", to, err)
-		}
-		if err := m.Enqueue(private(to)); problem.Of(err).Code != problem.BadInput {
-			t.Errorf("queuing to %q: got %v, want BadInput", to, err)
-		}
+		check.Equal(t, problem.Of(m.Send(t.Context(), private(to))).Code, problem.BadInput, "sending to %q", to)
+		check.Equal(t, problem.Of(m.Enqueue(private(to))).Code, problem.BadInput, "queuing to %q", to)
 	}
 	check.Equal(t, server.Count("eve@example.com"), 0, "email to an injected address")
 }
 
 func TestLogging(t *testing.T) {
 	m, log := newMailer(t, Config{})
-	if !m.LogsOnly() {
-		t.Fatal("got LogsOnly() false, want true")
-	}
+	check.MustTrue(t, m.LogsOnly(), "got LogsOnly() false, want true")
 	stop := run(t, m)
 	check.Equal(t, m.Enqueue(private(ana)), nil)
 	check.Equal(t, m.Send(t.Context(), Message{To: ana, Subject: "Bare", Text: "text"}), nil)
-	if m.Enqueue(private("nobody")) == nil || m.Send(t.Context(), private("nobody")) == nil {
-		t.Error("invalid address: got no error, want one")
-	}
+	check.Fails(t, m.Enqueue(private("nobody")), "invalid address")
+	check.Fails(t, m.Send(t.Context(), private("nobody")), "invalid address")
 	stop()
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	for i, want := range []map[string]any{
@@ -84,9 +76,9 @@ func TestTemporaryRejection(t *testing.T) {
 	run(t, m)
 	m.Enqueue(private(ana))
 	parts(t, server.Wait(t, ana))
-	if attempts != 3 || log.count(`"level":"WARN"`) != 1 || log.count("\n") != 1 {
-		t.Errorf("got %d attempts and log %s, want 3 and one warning", attempts, log)
-	}
+	check.Equal(t, attempts, 3, "log %s", log)
+	check.Equal(t, log.count(`"level":"WARN"`), 1, "log %s", log)
+	check.Equal(t, log.count("\n"), 1, "log %s", log)
 }
 
 func TestServerBecomesAvailable(t *testing.T) {
@@ -129,9 +121,9 @@ func TestServerNeverReplies(t *testing.T) {
 		m, _ := newMailer(t, Config{URL: scheme + "://" + silent(t)})
 		m.attemptTimeout = 100 * time.Millisecond
 		err := m.Send(t.Context(), private(ana)) // returns only because of the timeout
-		if p := problem.Of(err); p.Code != problem.Unavailable || p.Message != "The mail server took too long to respond." {
-			t.Errorf("got %v, want a timeout", err)
-		}
+		p := problem.Of(err)
+		check.Equal(t, p.Code, problem.Unavailable)
+		check.Equal(t, p.Message, "The mail server took too long to respond.")
 		m.attemptTimeout = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if err := m.Send(ctx, private(ana)); !IsTemporary(err) {
@@ -169,9 +161,8 @@ func TestRetriesDoNotBlock(t *testing.T) {
 	mu.Unlock()
 	stop()
 	for i := range slow {
-		if to := fmt.Sprintf("slow%d@example.com", i); server.Count(to) != 1 {
-			t.Errorf("got %d emails to %s, want 1", server.Count(to), to)
-		}
+		to := fmt.Sprintf("slow%d@example.com", i)
+		check.Equal(t, server.Count(to), 1, "emails")
 	}
 }
 
@@ -181,16 +172,12 @@ func TestQueue(t *testing.T) {
 	for i := range queueLength {
 		check.OK(t, m.Enqueue(private(ana)), "email %d", i)
 	}
-	if err := m.Enqueue(private(ana)); !errors.Is(err, ErrQueueFull) {
-		t.Errorf("full queue: got %v, want ErrQueueFull", err)
-	}
+	check.Is(t, m.Enqueue(private(ana)), ErrQueueFull, "full queue")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m.Run(ctx) // queued emails are sent although ctx has ended
 	check.Equal(t, server.Count(ana), queueLength, "emails")
-	if err := m.Enqueue(private(ana)); !errors.Is(err, ErrQueueFull) {
-		t.Errorf("after shutdown: got %v, want ErrQueueFull", err)
-	}
+	check.Is(t, m.Enqueue(private(ana)), ErrQueueFull, "after shutdown")
 	check.Equal(t, strings.Count(log.String(), "sending an email failed"), 2, "lost emails in the log")
 }
 

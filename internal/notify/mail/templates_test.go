@@ -39,9 +39,10 @@ func TestTemplates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			msg := test.msg
-			if msg.To != ana || msg.Subject != test.subject || msg.Link != test.link || msg.Code != test.code {
-				t.Errorf("got %+v, want subject %q, link %q and code %q", msg, test.subject, test.link, test.code)
-			}
+			check.Equal(t, msg.To, ana)
+			check.Equal(t, msg.Subject, test.subject)
+			check.Equal(t, msg.Link, test.link)
+			check.Equal(t, msg.Code, test.code)
 			html := strings.ReplaceAll(msg.HTML, "&amp;", "&")
 			for _, want := range append(test.contains, "palmares", test.link, test.code) {
 				check.Contains(t, msg.Text, want)
@@ -50,9 +51,9 @@ func TestTemplates(t *testing.T) {
 			if test.link != "" && (!strings.Contains(html, `href="`+test.link+`"`) || !strings.Contains(html, ">"+test.link+"</a>")) {
 				t.Errorf("got no link, want a button and its URL:\n%s", html)
 			}
-			if strings.Contains(msg.Text+html, "bea@") || strings.Contains(msg.Text, "<") || strings.Contains(html, "ZgotmplZ") {
-				t.Errorf("got\n%s\n%s\nwant a masked address and escaped HTML", msg.Text, html)
-			}
+			check.Lacks(t, msg.Text+html, "bea@")
+			check.Lacks(t, msg.Text, "<")
+			check.Lacks(t, html, "ZgotmplZ")
 		})
 	}
 }
@@ -75,9 +76,9 @@ func TestTemplatesInFrench(t *testing.T) {
 		check.Equal(t, test.msg.Subject, test.subject)
 		check.Contains(t, test.msg.HTML, `<html lang="fr">`)
 		for _, body := range []string{test.msg.Text, test.msg.HTML} {
-			if !strings.Contains(body, "Bonjour,") || !strings.Contains(body, test.wants) || strings.Contains(body, "Hello") {
-				t.Errorf("got\n%s\nwant French with %q", body, test.wants)
-			}
+			check.Contains(t, body, "Bonjour,")
+			check.Contains(t, body, test.wants)
+			check.Lacks(t, body, "Hello")
 		}
 	}
 }
@@ -91,8 +92,6 @@ func TestTemplatesEscape(t *testing.T) {
 		AccountDeleted(lang.English, ana, evil), WebhookDisabled(lang.English, ana, evil, evil, evil, evil), PaymentFailed(lang.English, ana, evil, evil, time.Now()), ProEnded(lang.English, ana, evil, "javascript:alert(1)"),
 	} {
 		check.Equal(t, tags.FindString(msg.HTML), "")
-		if strings.ContainsAny(msg.Subject, "\r\n") {
-			t.Errorf("got subject %q, want one line", msg.Subject)
-		}
+		check.True(t, !strings.ContainsAny(msg.Subject, "\r\n"), "got subject %q, want one line", msg.Subject)
 	}
 }

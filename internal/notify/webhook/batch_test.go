@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -105,12 +104,13 @@ func TestBatches(t *testing.T) {
 			check.Equal(t, hook.Verify(one.body, one.header), nil)
 		}
 		attempts := s.attempts(e)
-		if len(attempts) != 7 || attempts[6].Type != journal.EventsBatch || len(attempts[6].Events) != 100 || MessageID(attempts[6]) != r.ids()[0] {
-			t.Errorf("got attempts %v, want 7 batches, the first with 100 events", attempts)
-		}
-		if newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry); s.find(e.ID).Position != newest || len(s.deliveries(e)) != 0 {
-			t.Errorf("got position %d and %d retries, want %d and none", s.find(e.ID).Position, len(s.deliveries(e)), newest)
-		}
+		check.Must(t, len(attempts), 7, "attempts %v", attempts)
+		check.Equal(t, attempts[6].Type, journal.EventsBatch)
+		check.Equal(t, len(attempts[6].Events), 100)
+		check.Equal(t, MessageID(attempts[6]), r.ids()[0])
+		newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
+		check.Equal(t, s.find(e.ID).Position, newest)
+		check.Equal(t, len(s.deliveries(e)), 0)
 	})
 }
 
@@ -136,9 +136,7 @@ func TestBatchBytes(t *testing.T) {
 				t.Errorf("batch %d of %d: got %d bytes, want as many as fit into 262144", i+1, len(all), len(one.body))
 			}
 		}
-		if len(all) < 3 {
-			t.Errorf("got %d batches, want at least 3", len(all))
-		}
+		check.True(t, len(all) >= 3, "got %d batches, want at least 3", len(all))
 	})
 }
 
@@ -181,9 +179,7 @@ func TestBatchRetry(t *testing.T) {
 		s.sendAll(e)
 		expectBatches(t, r, ids(first, 100), ids(first+100, 20), ids(first+120, 1), ids(second+3, 1))
 		for i, one := range r.all()[:2] {
-			if !bytes.Equal(one.body, failed[i].body) {
-				t.Errorf("retry %d: got another body, want the same", i)
-			}
+			check.Equal(t, string(one.body), string(failed[i].body), "retry %d", i)
 		}
 		check.Equal(t, len(s.deliveries(e)), 0, "retries")
 
@@ -192,9 +188,10 @@ func TestBatchRetry(t *testing.T) {
 		third := s.publishTools(2)
 		s.sendAll(e)
 		s.exhaustRetries(e)
-		if got := r.ids(); len(got) != 10 || len(slices.Compact(got)) != 1 || len(s.deliveries(e)) != 0 {
-			t.Errorf("got %v, want one batch ten times", got)
-		}
+		got := r.ids()
+		check.Equal(t, len(got), 10, got)
+		check.Equal(t, len(slices.Compact(got)), 1)
+		check.Equal(t, len(s.deliveries(e)), 0)
 		expectBatches(t, &receiver{got: r.all()[:1]}, ids(third, 3))
 		r.reset()
 		r.respondStatus(200)
@@ -228,9 +225,8 @@ func TestBatchTakeover(t *testing.T) {
 		other.timing = testTiming
 		pollSteadily(t, other.newScheduler())
 		expectBatches(t, r, ids(first, 31), ids(first, 31), ids(second, 3))
-		if got := r.all(); !bytes.Equal(got[0].body, got[1].body) {
-			t.Error("got another body after the takeover, want the same")
-		}
+		got := r.all()
+		check.Equal(t, string(got[0].body), string(got[1].body))
 	})
 }
 
@@ -286,9 +282,9 @@ func TestReplayBatches(t *testing.T) {
 		check.Equal(t, len(s.deliveries(e)), 0, "deliveries")
 		_, other := s.addBatchReceiver()
 		for id, endpoint := range map[string]*ent.Endpoint{"batch_": e, "batch_x_y": e, sent + "0": e, "batch_1_0123456789abcdef": e, sent: other} {
-			if err := s.Replay(t.Context(), endpoint, id); err == nil || problem.Of(err).Code == problem.Internal {
-				t.Errorf("%s: got %v, want an error of the caller", id, err)
-			}
+			err := s.Replay(t.Context(), endpoint, id)
+			check.Fails(t, err, id)
+			check.True(t, problem.Of(err).Code != problem.Internal, "%s: got %v, want an error of the caller", id, err)
 		}
 	})
 }

@@ -38,9 +38,8 @@ func TestLongBody(t *testing.T) {
 	)
 	s.sendDue(e)
 	got := r.all()
-	if len(got) != 3 || len(got[1].body) < 19_000 || len(got[0].body) > 2_000 {
-		t.Fatalf("got %d events, want 3 of which the first is short", len(got))
-	}
+	check.Must(t, len(got), 3)
+	check.MustTrue(t, len(got[1].body) >= 19_000 && len(got[0].body) <= 2_000, "got %d events, want 3 of which the first is short", len(got))
 	executor := graphtest.New(graph.Config{Catalog: s.Store})
 	api := graphql.NewHandler(executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), graphql.StreamConfig{})
 	for i, one := range got {
@@ -53,18 +52,17 @@ func TestLongBody(t *testing.T) {
 				Link    string
 			}
 		}
-		if len(one.body) > maxBody {
-			t.Errorf("got %d bytes, want at most %d", len(one.body), maxBody)
-		}
+		check.True(t, len(one.body) <= maxBody, "got %d bytes, want at most %d", len(one.body), maxBody)
 		check.OK(t, json.Unmarshal(one.body, &body))
 		check.Equal(t, body.Data.TooLong, (i == 0), "event %d: %.100s", i, one.body)
 		if !body.Data.TooLong {
 			continue
 		}
 		fitsSchema(t, body.Type, one.body)
-		if body.Data.Bytes < 24_000 || body.Data.Fields != 1 || body.Slug != "long" || body.Type != journal.EventToolUpdated {
-			t.Errorf("got %s, want a link instead of one long field", one.body)
-		}
+		check.True(t, body.Data.Bytes >= 24_000, "got %s, want a link instead of one long field", one.body)
+		check.Equal(t, body.Data.Fields, 1, string(one.body))
+		check.Equal(t, body.Slug, "long", string(one.body))
+		check.Equal(t, body.Type, journal.EventToolUpdated, string(one.body))
 		path, found := strings.CutPrefix(body.Data.Link, s.PublicURL)
 		response := httptest.NewRecorder()
 		api.ServeHTTP(response, httptest.NewRequest(http.MethodGet, path, nil))
@@ -78,9 +76,8 @@ func TestLongBody(t *testing.T) {
 func TestLinkToFirstEvent(t *testing.T) {
 	t.Parallel()
 	link := New(Config{}).linkTo(&journal.Event{Number: 1})
-	if strings.Contains(link, "evt_0") || !strings.Contains(link, "null") {
-		t.Errorf("got %s, want no cursor", link)
-	}
+	check.Lacks(t, link, "evt_0")
+	check.Contains(t, link, "null")
 }
 
 // fitsSchema checks a body against the published schema of its type.
@@ -129,9 +126,8 @@ func TestMemoryOfRound(t *testing.T) {
 			if len(r.all()) != events { // catalog.published waits
 				t.Fatalf("got %d events, want %d", len(r.all()), events)
 			}
-			if more := most.Load() - before; more > events*length/3 {
-				t.Errorf("%s: got %d MB on the heap for %d MB of events, want at most a third", what, more>>20, events*length>>20)
-			}
+			more := most.Load() - before
+			check.True(t, more <= events*length/3, "%s: got %d MB on the heap for %d MB of events, want at most a third", what, more>>20, events*length>>20)
 			s.clock.advance(6 * time.Second)
 		}
 	})
@@ -150,16 +146,10 @@ func TestWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which has its own clock
 		mayStart := within(time.Second)
 		time.Sleep(5 * time.Second)
-		if !mayStart() {
-			t.Error("got false before the limit started, want true")
-		}
+		check.True(t, mayStart(), "got false before the limit started, want true")
 		time.Sleep(time.Second - 1)
-		if !mayStart() {
-			t.Error("got false before the limit, want true")
-		}
+		check.True(t, mayStart(), "got false before the limit, want true")
 		time.Sleep(time.Nanosecond)
-		if mayStart() {
-			t.Error("got true after the limit, want false")
-		}
+		check.True(t, !mayStart(), "got true after the limit, want false")
 	})
 }

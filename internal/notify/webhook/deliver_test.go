@@ -33,9 +33,8 @@ func importFeed(t *testing.T, s *store.Store, opts synth.Options) {
 	t.Helper()
 	var buf bytes.Buffer
 	check.OK(t, synth.Write(t.Context(), &buf, opts))
-	if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(buf.Bytes())), publish.Options{Force: true}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(buf.Bytes())), publish.Options{Force: true})
+	check.OK(t, err)
 }
 
 // The events of an import arrive signed, in order and once.
@@ -51,22 +50,19 @@ func TestDeliveries(t *testing.T) {
 		background(t, s.Run)
 		importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1, Revision: 5})
 		events, err := journal.Read(t.Context(), s.Store.Read.JournalEntry, journal.Query{After: before, Limit: 1000})
-		if err != nil || len(events) < 5 {
-			t.Fatal(len(events), err)
-		}
+		check.OK(t, err, len(events))
+		check.MustTrue(t, len(events) >= 5, "got %v", len(events))
 		got := r.wait(t, len(events))
 		hook, err := standardwebhooks.NewWebhook(e.Secret)
 		check.OK(t, err)
 		for i, one := range got {
 			check.Equal(t, hook.Verify(one.body, one.header), nil)
 			check.Equal(t, one.header.Get("webhook-id"), events[i].ID(), "event %d", i)
-			if !bytes.Equal(one.body, events[i].JSON()) || one.header.Get("Content-Type") != "application/json" {
-				t.Errorf("got %s %s, want %s", one.header.Get("Content-Type"), one.body, events[i].JSON())
-			}
+			check.Equal(t, string(one.body), string(events[i].JSON()))
+			check.Equal(t, one.header.Get("Content-Type"), "application/json")
 			at, err := strconv.ParseInt(one.header.Get("webhook-timestamp"), 10, 64)
-			if err != nil || at < started.Unix() || at > time.Now().Unix() {
-				t.Errorf("got timestamp %d, want now", at)
-			}
+			check.OK(t, err)
+			check.True(t, at >= started.Unix() && at <= time.Now().Unix(), "got timestamp %d, want now", at)
 		}
 		// If an event was sent twice, the second one would arrive before this one.
 		s.publishTools(0)
@@ -131,9 +127,8 @@ func TestSlowReceiver(t *testing.T) {
 	background(t, s.Run)
 	first := s.publishTools(29)
 	quick.wait(t, 30)
-	if got := len(slow.all()); got > maxPending {
-		t.Errorf("slow receiver: got %d events, want at most %d", got, maxPending)
-	}
+	got := len(slow.all())
+	check.True(t, got <= maxPending, "slow receiver: got %d events, want at most %d", got, maxPending)
 	close(quickDone)
 	if !sameSet(quick.ids(), ids(first, 30)) {
 		t.Errorf("quick receiver: got %v, want %v", quick.ids(), ids(first, 30))
@@ -146,9 +141,7 @@ func TestSlowReceiver(t *testing.T) {
 	if !sameSet(slow.ids(), append(ids(first, 30), ids(last, 1)...)) {
 		t.Errorf("slow receiver: got %v, want %v and %v", slow.ids(), ids(first, 30), ids(last, 1))
 	}
-	if most.Load() > maxPending {
-		t.Errorf("got %d requests at once, want at most %d", most.Load(), maxPending)
-	}
+	check.True(t, most.Load() <= maxPending, "got %d requests at once, want at most %d", most.Load(), maxPending)
 }
 
 // sameSet compares events that may overtake each other.
@@ -278,9 +271,10 @@ func TestStopWhileSending(t *testing.T) {
 		eventually(t, "five responses have arrived", func() bool { return responses.n.Load() == 5 })
 		stop()
 		check.Equal(t, len(s.attempts(e)), 5, "attempts")
-		if at := s.find(e.ID); at.Position != first+4 || at.Failures != 0 || len(s.deliveries(e)) != 0 {
-			t.Errorf("got position %d and %d failures, want %d and 0", at.Position, at.Failures, first+4)
-		}
+		at := s.find(e.ID)
+		check.Equal(t, at.Position, first+4)
+		check.Equal(t, at.Failures, 0)
+		check.Equal(t, len(s.deliveries(e)), 0)
 		close(hold)
 		r.reset()
 		again := New(s.Config)
@@ -322,12 +316,9 @@ func TestRequestLine(t *testing.T) {
 	for path, want := range map[string]string{"": "/", "/a/b?c=d&e#f": "/a/b?c=d&e"} {
 		e := s.add(NewEndpoint{URL: r.URL + path})
 		attempt, err := s.Test(t.Context(), e)
-		if err != nil || !attempt.Delivered {
-			t.Fatal(attempt, err)
-		}
-		if got, want := <-requests, "POST "+want+" palmares-webhooks"; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.OK(t, err)
+		check.Must(t, attempt.Delivered, true)
+		check.Equal(t, <-requests, "POST "+want+" palmares-webhooks")
 	}
 }
 
@@ -356,9 +347,7 @@ func TestActivationWhileSkipping(t *testing.T) {
 			check.OK(t, s.Replay(t.Context(), s.find(e.ID), ids(first+1, 1)[0]))
 			check.OK(t, s.skip(t.Context(), seen))
 			s.sendDue(e)
-			if got := r.ids(); !slices.Equal(slices.Sorted(slices.Values(got)), ids(first, 4)) {
-				t.Errorf("after %s: got %v, want %v", what, got, ids(first, 4))
-			}
+			check.Slices(t, slices.Sorted(slices.Values(r.ids())), ids(first, 4), "after %s", what)
 		}
 	})
 }

@@ -30,14 +30,10 @@ func checkDetails(t *testing.T, d *Details, got *received) {
 		check.Equal(t, h.Value, sent, "header %s", h.Name)
 	}
 	for name := range got.header {
-		if !shown[name] {
-			t.Errorf("got no header %s, want all that were sent", name)
-		}
+		check.True(t, shown[name], "got no header %s, want all that were sent", name)
 	}
 	for _, h := range d.Headers {
-		if strings.Contains(h.Value, got.header.Get(d.SignatureHeader)) {
-			t.Errorf("got the signature in %s, want it left out", h.Name)
-		}
+		check.Lacks(t, h.Value, got.header.Get(d.SignatureHeader))
 	}
 }
 
@@ -51,17 +47,16 @@ func TestDetailsAreWhatWasSent(t *testing.T) {
 		s.publish(toolCreated("one", "code"), long)
 		s.sendAll(e)
 		s.sendAll(b)
-		if test, err := s.Test(t.Context(), e); err != nil || test.TestBody == "" {
-			t.Fatalf("got %v, %v, want a test event", test, err)
-		}
+		test, err := s.Test(t.Context(), e)
+		check.OK(t, err)
+		check.MustTrue(t, test.TestBody != "", "got %v, want a test event", test)
 		for _, c := range []struct {
 			e *ent.Endpoint
 			r *receiver
 		}{{e, r}, {b, batches}} {
 			all, got := s.attempts(c.e), c.r.all()
-			if len(all) != len(got) || len(all) == 0 {
-				t.Fatalf("got %d attempts, want %d", len(all), len(got))
-			}
+			check.Must(t, len(all), len(got))
+			check.MustTrue(t, len(all) != 0, "got %d attempts, want %d", len(all), len(got))
 			for i, a := range all { // newest first
 				checkDetails(t, s.details(c.e, a), got[len(got)-1-i])
 			}
@@ -70,12 +65,10 @@ func TestDetailsAreWhatWasSent(t *testing.T) {
 		// The body is not shown if the journal no longer has the event.
 		s.Store.Write.JournalEntry.Delete().ExecX(t.Context())
 		first := s.attempts(e)[len(s.attempts(e))-1]
-		if d := s.details(e, first); d.Payload != nil || len(d.Headers) == 0 {
-			t.Errorf("got payload %s and %d headers, want headers only", d.Payload, len(d.Headers))
-		}
-		if _, err := s.Details(t.Context(), b, first.ID); problem.Of(err).Code != problem.NotFound {
-			t.Errorf("attempt of another endpoint: got %v, want not found", err)
-		}
+		d := s.details(e, first)
+		check.True(t, d.Payload == nil && len(d.Headers) != 0, "got payload %s and %d headers, want headers only", d.Payload, len(d.Headers))
+		_, err = s.Details(t.Context(), b, first.ID)
+		check.Equal(t, problem.Of(err).Code, problem.NotFound, "attempt of another endpoint")
 	})
 }
 
@@ -93,9 +86,8 @@ func TestNextAttempt(t *testing.T) {
 		failed := s.attempts(e)[0]
 		e = s.find(e.ID)
 		d := s.details(e, failed)
-		if d.Next == nil || d.Next.Before(s.clock.now().Add(10*time.Minute)) || d.Later != nil {
-			t.Fatalf("got next attempt %v, want one after 10 minutes", d.Next)
-		}
+		check.MustTrue(t, d.Next != nil && !d.Next.Before(s.clock.now().Add(10*time.Minute)), "got next attempt %v, want one after 10 minutes", d.Next)
+		check.Must(t, d.Later, nil, "next attempt %v", d.Next)
 		// Another event may postpone everything that is sent to the endpoint.
 		later := s.clock.now().Add(time.Hour)
 		if d := s.details(&ent.Endpoint{ID: e.ID, NotBefore: &later}, failed); d.Next == nil || !d.Next.Equal(later) {
@@ -105,9 +97,10 @@ func TestNextAttempt(t *testing.T) {
 		s.clock.advance(12 * time.Minute)
 		s.sendDue(e)
 		d = s.details(s.find(e.ID), failed)
-		if d.Next != nil || d.Later == nil || d.Later.Number != 2 || !d.Later.Delivered {
-			t.Errorf("got next attempt %v and later one %v, want the second, which was delivered", d.Next, d.Later)
-		}
+		check.Equal(t, d.Next, nil, "later one %v", d.Later)
+		check.MustTrue(t, d.Later != nil, "got next attempt %v and later one %v, want the second, which was delivered", d.Next, d.Later)
+		check.Equal(t, d.Later.Number, 2, "later one %v", d.Later)
+		check.Equal(t, d.Later.Delivered, true, "later one %v", d.Later)
 	})
 }
 
@@ -116,42 +109,40 @@ func TestLastDelivery(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
 		r, e := s.addReceiver()
-		check := func(what string, want *time.Time) {
+		verify := func(what string, want *time.Time) {
 			t.Helper()
 			got := s.find(e.ID).DeliveredAt
 			if (got == nil) != (want == nil) || want != nil && got.Sub(*want).Abs() > time.Millisecond { // databases round times
 				t.Errorf("%s: got last delivery %v, want %v", what, got, want)
 			}
 		}
-		check("before any event", nil)
+		verify("before any event", nil)
 		r.respondStatus(http.StatusInternalServerError)
 		s.publishTools(0)
 		s.sendDue(e)
-		check("after a failure", nil)
+		verify("after a failure", nil)
 
 		r.respondStatus(http.StatusOK)
 		s.clock.advance(time.Hour)
 		delivered := s.clock.now()
 		s.sendDue(e)
-		check("after a delivery", &delivered)
+		verify("after a delivery", &delivered)
 
 		s.clock.advance(time.Hour)
 		r.respondStatus(http.StatusInternalServerError)
 		s.publishTools(0)
 		s.sendDue(e)
-		check("after another failure", &delivered)
-		if _, err := s.Test(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
-		check("after a failed test event", &delivered)
+		verify("after another failure", &delivered)
+		_, err := s.Test(t.Context(), e)
+		check.OK(t, err)
+		verify("after a failed test event", &delivered)
 
 		r.respondStatus(http.StatusOK)
 		s.clock.advance(time.Hour)
 		tested := s.clock.now()
-		if _, err := s.Test(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
-		check("after a test event", &tested)
+		_, err = s.Test(t.Context(), e)
+		check.OK(t, err)
+		verify("after a test event", &tested)
 	})
 }
 

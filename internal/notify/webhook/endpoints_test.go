@@ -36,16 +36,14 @@ func TestEndpointLimit(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				refused++
-				if problem.Of(err).Code != problem.BadInput {
-					t.Error(err)
-				}
+				check.Equal(t, problem.Of(err).Code, problem.BadInput)
 			})
 		}
 		all.Wait()
 		list, err := s.List(t.Context(), s.owner)
-		if err != nil || len(list) != MaxEndpoints || refused != 10 {
-			t.Errorf("got %d endpoints, %d refused, %v, want 10 of each", len(list), refused, err)
-		}
+		check.OK(t, err)
+		check.Equal(t, len(list), MaxEndpoints)
+		check.Equal(t, refused, 10)
 	})
 }
 
@@ -66,36 +64,32 @@ func TestCheckEndpoint(t *testing.T) {
 		{URL: "https://hooks.example", Filter: Filter{Categories: many}},
 		{URL: "http://hooks.example"},
 	} {
-		if _, err := s.Add(t.Context(), s.owner, invalid); problem.Of(err).Code != problem.BadInput {
-			t.Errorf("%v: got %v, want BadInput", invalid, err)
-		}
+		_, err := s.Add(t.Context(), s.owner, invalid)
+		check.Equal(t, problem.Of(err).Code, problem.BadInput, invalid)
 	}
 	e := s.add(NewEndpoint{URL: "https://hooks.example", Types: []string{"tool.updated", "tool.created", "tool.updated"}, Filter: Filter{Categories: []string{"voix", "code"}}})
 	check.Slices(t, e.Types, []string{"tool.created", "tool.updated"}, e)
 	check.Slices(t, e.Categories, []string{"code", "voix"}, e)
 	catalog := feedtest.Catalog("2026-11-01", feedtest.Tool("plume"), feedtest.Tool("voix-claire"))
-	if _, err := publish.Import(t.Context(), s.Store, feed.NewLines(bytes.NewReader(catalog)), publish.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := publish.Import(t.Context(), s.Store, feed.NewLines(bytes.NewReader(catalog)), publish.Options{})
+	check.OK(t, err)
 	for slug, want := range map[string]string{
 		"plum": `There is no tool "plum". Did you mean "plume"?`, "nobodyhasthis": `There is no tool "nobodyhasthis". Use the slug in the address of its page.`, "A B": `"A B" is not a valid tool slug (example: plume).`,
 	} {
-		if _, err := s.Add(t.Context(), s.owner, NewEndpoint{URL: "https://hooks.example", Filter: Filter{Tools: []string{slug}}}); problem.Of(err).Code != problem.BadInput || problem.Of(err).Message != want {
-			t.Errorf("%s: got %v, want %s", slug, err, want)
-		}
+		_, err := s.Add(t.Context(), s.owner, NewEndpoint{URL: "https://hooks.example", Filter: Filter{Tools: []string{slug}}})
+		check.Equal(t, problem.Of(err).Code, problem.BadInput, slug)
+		check.Equal(t, problem.Of(err).Message, want, slug)
 	}
 	about := s.add(NewEndpoint{URL: "https://hooks.example", Filter: Filter{Categories: []string{"code"}, Tools: []string{"voix-claire", "plume", "plume"}}})
-	if got := FilterOf(about); !slices.Equal(got.Tools, []string{"plume", "voix-claire"}) || !slices.Equal(got.Categories, []string{"code"}) {
-		t.Errorf("got %+v, want one category and two tools", got)
-	}
+	got := FilterOf(about)
+	check.Slices(t, got.Tools, []string{"plume", "voix-claire"})
+	check.Slices(t, got.Categories, []string{"code"})
 	free, err := auth.NewAccounts(s.Store).Create(t.Context(), "free@example.com", auth.Developer)
 	check.OK(t, err)
-	if _, err := s.Add(t.Context(), free, NewEndpoint{URL: "https://hooks.example"}); problem.Of(err).Code != problem.Forbidden {
-		t.Errorf("without Pro: got %v, want Forbidden", err)
-	}
-	if _, err := s.Find(t.Context(), free, e.ID); problem.Of(err).Code != problem.NotFound {
-		t.Errorf("another account: got %v, want NotFound", err)
-	}
+	_, err = s.Add(t.Context(), free, NewEndpoint{URL: "https://hooks.example"})
+	check.Equal(t, problem.Of(err).Code, problem.Forbidden, "without Pro")
+	_, err = s.Find(t.Context(), free, e.ID)
+	check.Equal(t, problem.Of(err).Code, problem.NotFound, "another account")
 }
 
 // Without Pro, events are skipped. With Pro again, new events are sent.
@@ -119,9 +113,9 @@ func TestPlanEnds(t *testing.T) {
 		}
 		eventually(t, "all events are skipped", func() bool { return s.find(e.ID).Position == newest && len(s.deliveries(e)) == 0 })
 		stop()
-		if got := s.attempts(e); len(r.all()) != 0 || len(got) != 29 {
-			t.Errorf("got %d events and %d attempts, want 0 and 29", len(r.all()), len(got))
-		}
+		got := s.attempts(e)
+		check.Equal(t, len(r.all()), 0)
+		check.Equal(t, len(got), 29)
 		s.clock.advance(40 * 24 * time.Hour)
 		check.OK(t, accounts.SetPlan(t.Context(), s.owner, auth.Pro))
 		// Earlier failures do not count.
@@ -219,9 +213,8 @@ func TestPauseDuringRounds(t *testing.T) {
 		for range 10 {
 			s.publishTools(19)
 			check.Equal(t, s.ReplaySince(t.Context(), e, time.Time{}), nil)
-			if _, err := s.round(t.Context(), always, e.ID); err != nil {
-				t.Errorf("round: %v", err)
-			}
+			_, err := s.round(t.Context(), always, e.ID)
+			check.Equal(t, err, nil, "round")
 		}
 	})
 	all.Go(func() {
@@ -262,9 +255,8 @@ func TestPublishDuringRounds(t *testing.T) {
 		if !slices.Equal(r.ids(), want) {
 			t.Errorf("got %d events, want %d in order", len(r.all()), len(want))
 		}
-		if newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry); s.find(e.ID).Position != newest {
-			t.Errorf("got position %d, want %d", s.find(e.ID).Position, newest)
-		}
+		newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
+		check.Equal(t, s.find(e.ID).Position, newest, "position")
 	})
 }
 
@@ -279,9 +271,9 @@ func TestReplay(t *testing.T) {
 		second := s.publishTools(4)
 		s.sendDue(e)
 		for _, invalid := range []string{"", "evt_", "evt_0", "evt_-1", "evt_01", "evt_999", "evt_99999999999999999999", "msg_1", "evt_1x", "EVT_1"} {
-			if err := s.Replay(t.Context(), e, invalid); err == nil || problem.Of(err).Code == problem.Internal {
-				t.Errorf("%q: got %v, want an error of the caller", invalid, err)
-			}
+			err := s.Replay(t.Context(), e, invalid)
+			check.Fails(t, err, invalid)
+			check.True(t, problem.Of(err).Code != problem.Internal, "%q: got %v, want an error of the caller", invalid, err)
 		}
 		for what, replay := range map[string]struct {
 			do   func() error
@@ -324,9 +316,10 @@ func TestReplayOfRetry(t *testing.T) {
 		s.sendDue(e)
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
-		if got := r.ids(); len(got) != 5 || got[0] != ids(first+3, 1)[0] || !slices.Equal(slices.Sorted(slices.Values(got)), ids(first, 5)) {
-			t.Errorf("got %v, want %s first and %v in any order", got, ids(first+3, 1)[0], ids(first, 5))
-		}
+		got := r.ids()
+		check.Must(t, len(got), 5, got)
+		check.Equal(t, got[0], ids(first+3, 1)[0])
+		check.Slices(t, slices.Sorted(slices.Values(got)), ids(first, 5))
 	})
 }
 
@@ -361,9 +354,7 @@ func TestReplayWhileSending(t *testing.T) {
 		// The events are already being sent.
 		whileSending(t, s, r, e.ID, replayAll)
 		s.sendDue(e)
-		if !slices.Equal(slices.Sorted(slices.Values(r.ids())), ids(first, 3)) {
-			t.Errorf("got %v, want %v", r.ids(), ids(first, 3))
-		}
+		check.Slices(t, slices.Sorted(slices.Values(r.ids())), ids(first, 3), r.ids())
 		// They are no longer new, and are sent twice.
 		r.reset()
 		replayAll()
@@ -372,9 +363,9 @@ func TestReplayWhileSending(t *testing.T) {
 		last := s.publishTools(0)
 		whileSending(t, s, r, e.ID, replayAll)
 		s.sendDue(e)
-		if got := r.ids(); len(got) != 10 || !slices.Equal(got[5:], slices.Concat(ids(first, 3), ids(next, 1), ids(last, 1))) {
-			t.Errorf("got %v, want 10 events, the last 5 in order", got)
-		}
+		got := r.ids()
+		check.Must(t, len(got), 10, got)
+		check.Slices(t, got[5:], slices.Concat(ids(first, 3), ids(next, 1), ids(last, 1)))
 		// An event is replayed while it is being replayed.
 		r.reset()
 		replayFirst()

@@ -284,9 +284,8 @@ func TestHostileReceivers(t *testing.T) {
 		if o.status != test.status || !strings.HasPrefix(o.response, test.response) || len(o.response) > shownBytes {
 			t.Errorf("%s: got %d %q, want %d %q", name, o.status, o.response, test.status, test.response)
 		}
-		if got, limit := m.read.Load(), cmp.Or(test.maxRead, usualMaxRead); got > limit {
-			t.Errorf("%s: got %d bytes read, want at most %d", name, got, limit)
-		}
+		got, limit := m.read.Load(), cmp.Or(test.maxRead, usualMaxRead)
+		check.True(t, got <= limit, "%s: got %d bytes read, want at most %d", name, got, limit)
 		check.Equal(t, m.dials.Load(), 1, "%s: connections", name)
 	}
 }
@@ -306,9 +305,8 @@ func TestHostileReceiversDelayNoOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := s.Add(t.Context(), owner, NewEndpoint{URL: test.start(t)}); err != nil {
-			t.Fatal(name, err)
-		}
+		_, err := s.Add(t.Context(), owner, NewEndpoint{URL: test.start(t)})
+		check.OK(t, err, name)
 	}
 	background(t, s.Run)
 	for release := range 3 {

@@ -126,9 +126,8 @@ func (s *fixture) find(id int) *ent.Endpoint {
 // sendDue runs one round.
 func (s *fixture) sendDue(e *ent.Endpoint) {
 	s.t.Helper()
-	if _, err := s.round(s.t.Context(), always, e.ID); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err := s.round(s.t.Context(), always, e.ID)
+	check.OK(s.t, err)
 }
 
 // always lets a round send everything that is due.

@@ -17,9 +17,8 @@ func TestDefaultTiming(t *testing.T) {
 	t.Parallel()
 	check.Equal(t, defaultTiming.attempt, 15*time.Second, "want the documented 15s and 64 KiB")
 	check.Equal(t, maxResponse, 64<<10, "want the documented 15s and 64 KiB")
-	if takeover := defaultTiming.lease + 2*defaultTiming.poll; takeover > 10*time.Second {
-		t.Errorf("got takeover after %s, want at most 10s", takeover)
-	}
+	takeover := defaultTiming.lease + 2*defaultTiming.poll
+	check.True(t, takeover <= 10*time.Second, "got takeover after %s, want at most 10s", takeover)
 	var total time.Duration
 	for _, wait := range retries {
 		total += wait
@@ -44,24 +43,22 @@ func TestTenAttempts(t *testing.T) {
 				check.Must(t, len(rows), 1, "before attempt %d", n+1)
 				check.Must(t, rows[0].Attempts, n, "before attempt %d", n+1)
 				after := rows[0].NextAt.Sub(s.clock.now())
-				if after < wait-time.Millisecond || after > wait+wait/10 {
-					t.Errorf("attempt %d: got a delay of %s, want %s", n+1, after, wait)
-				}
+				check.True(t, after >= wait-time.Millisecond && after <= wait+wait/10, "attempt %d: got a delay of %s, want %s", n+1, after, wait)
 				s.clock.advance(after - time.Second)
 				s.sendDue(e)
 				check.Must(t, len(r.all()), n, "attempts before the retry time")
 				s.clock.advance(time.Second + time.Millisecond)
 			}
 			s.sendDue(e)
-			if got := r.all(); len(got) != n+1 || got[n].header.Get("webhook-timestamp") != fmt.Sprint(s.clock.now().Unix()) {
-				t.Fatalf("attempt %d: got %d attempts, want %d, the last one with the current time", n+1, len(got), n+1)
-			}
+			got := r.all()
+			check.Must(t, len(got), n+1)
+			check.Must(t, got[n].header.Get("webhook-timestamp"), fmt.Sprint(s.clock.now().Unix()))
 		}
 		s.clock.advance(30 * time.Hour)
 		s.sendDue(e)
-		if !slices.Equal(slices.Compact(r.ids()), ids(first, 1)) || len(r.all()) != 10 || len(s.deliveries(e)) != 0 {
-			t.Errorf("got %v and %d retries, want one ID ten times and no retries", r.ids(), len(s.deliveries(e)))
-		}
+		check.Slices(t, slices.Compact(r.ids()), ids(first, 1), r.ids())
+		check.Equal(t, len(r.all()), 10, r.ids())
+		check.Equal(t, len(s.deliveries(e)), 0, r.ids())
 		var numbers []int
 		for _, a := range s.attempts(e) {
 			numbers = append(numbers, a.Number)
@@ -82,14 +79,10 @@ func TestJitter(t *testing.T) {
 	different := map[time.Duration]bool{}
 	for range 1000 {
 		wait := withJitter(5 * time.Minute)
-		if wait < 5*time.Minute || wait > 5*time.Minute+30*time.Second {
-			t.Fatalf("got %s, want 5m to 5m30s", wait)
-		}
+		check.MustTrue(t, wait >= 5*time.Minute && wait <= 5*time.Minute+30*time.Second, "got %s, want 5m to 5m30s", wait)
 		different[wait] = true
 	}
-	if len(different) < 900 {
-		t.Errorf("got %d different times, want at least 900", len(different))
-	}
+	check.True(t, len(different) >= 900, "got %d different times, want at least 900", len(different))
 }
 
 func TestRetryAfter(t *testing.T) {
@@ -109,17 +102,13 @@ func TestRetryAfter(t *testing.T) {
 	different := map[time.Time]bool{}
 	for range 1000 {
 		until := waitUntil([]*task{{}, {outcome: outcome{wait: time.Hour}}, {outcome: outcome{wait: time.Minute}}}, now)
-		if wait := until.Sub(now); wait < time.Hour || wait > 66*time.Minute {
-			t.Fatalf("got %s, want 60m to 66m", wait)
-		}
+		wait := until.Sub(now)
+		check.MustTrue(t, wait >= time.Hour && wait <= 66*time.Minute, "got %s, want 60m to 66m", wait)
 		different[until] = true
 	}
-	if len(different) < 900 {
-		t.Errorf("got %d different times, want at least 900", len(different))
-	}
-	if until := waitUntil([]*task{{}}, now); !until.IsZero() {
-		t.Errorf("without Retry-After: got %s, want none", until)
-	}
+	check.True(t, len(different) >= 900, "got %d different times, want at least 900", len(different))
+	until := waitUntil([]*task{{}}, now)
+	check.True(t, until.IsZero(), "without Retry-After: got %s, want none", until)
 }
 
 // Retry-After pauses the rest of the round, new events and retries. Then all are
@@ -146,9 +135,9 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 				s.sendDue(e)
 			}
 			check.Slices(t, r.ids(), ids(first, 1), "before Retry-After ended")
-			if b, err := s.Backlog(t.Context()); err != nil || b.OldestDue != 0 {
-				t.Errorf("got backlog %v, %v, want none overdue", b, err)
-			}
+			b, err := s.Backlog(t.Context())
+			check.OK(t, err)
+			check.Equal(t, b.OldestDue, 0)
 			stop()
 			r.respondStatus(200)
 			r.reset()
@@ -182,9 +171,10 @@ func TestFiveDays(t *testing.T) {
 		s.sendDue(e)
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
-		if n := s.notices(); len(n) != 1 || !strings.Contains(n[0].Text, "5 jours") || strings.Contains(n[0].Text, "5 days") {
-			t.Errorf("got %v, want one email with the reason in French", n)
-		}
+		n := s.notices()
+		check.Must(t, len(n), 1, n)
+		check.Contains(t, n[0].Text, "5 jours")
+		check.Lacks(t, n[0].Text, "5 days")
 		// After it is resumed, earlier failures do not count.
 		check.OK(t, s.Resume(t.Context(), s.find(e.ID)))
 		s.publishTools(0)
@@ -214,9 +204,9 @@ func TestProbing(t *testing.T) {
 		s.clock.advance(6 * time.Second)
 		for probe := 1; probe <= 3; probe++ {
 			s.sendDue(e)
-			if got := r.ids(); len(got) != probeAfter+probe || got[len(got)-1] != ids(first+probe-1, 1)[0] {
-				t.Fatalf("probe %d: got %v, want %d events", probe, got, probeAfter+probe)
-			}
+			got := r.ids()
+			check.Must(t, len(got), probeAfter+probe, "probe %d: %v", probe, got)
+			check.Must(t, got[len(got)-1], ids(first+probe-1, 1)[0], "probe %d", probe)
 		}
 		r.respondStatus(200)
 		r.reset()
@@ -229,9 +219,8 @@ func TestProbing(t *testing.T) {
 		s.clock.advance(6 * time.Minute)
 		s.sendDue(e)
 		want := slices.Concat(ids(first, 3), ids(first+probeAfter, 1), ids(second+29, 1)) // catalog.published waited
-		if got := r.ids()[46:]; !slices.Equal(got, want) || len(s.deliveries(e)) != 0 {
-			t.Errorf("got %v and %d retries, want %v and none", got, len(s.deliveries(e)), want)
-		}
+		check.Slices(t, r.ids()[46:], want)
+		check.Equal(t, len(s.deliveries(e)), 0)
 	})
 }
 
@@ -337,9 +326,8 @@ func TestRareFailuresAddUp(t *testing.T) {
 			}
 			s.clock.advance(7 * 24 * time.Hour)
 		}
-		if n := len(r.all()); n <= 11 || n >= 20 {
-			t.Errorf("got disabled after %d attempts, want 12 to 19", n)
-		}
+		n := len(r.all())
+		check.True(t, n > 11 && n < 20, "got disabled after %d attempts, want 12 to 19", n)
 	})
 }
 

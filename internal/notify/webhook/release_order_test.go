@@ -55,9 +55,8 @@ func TestReleaseWaits(t *testing.T) {
 			}
 			s.sendDue(e)
 			s.sendDue(e)
-			if want := slices.Concat(ids(first+1, 1), ids(first+3, 1), ids(second+1, 1)); !slices.Equal(r.ids(), want) || len(s.deliveries(e)) != 0 {
-				t.Errorf("%s: got %v and %d deliveries, want %v and none", end, r.ids(), len(s.deliveries(e)), want)
-			}
+			check.Slices(t, r.ids(), slices.Concat(ids(first+1, 1), ids(first+3, 1), ids(second+1, 1)), end)
+			check.Equal(t, len(s.deliveries(e)), 0, end)
 		})
 	}
 }
@@ -75,9 +74,8 @@ func TestReplayedReleaseWaits(t *testing.T) {
 			}
 			s.sendDue(e)
 			s.sendDue(e)
-			if got := slices.Concat(r.batches(t)...); !slices.Equal(got, ids(first, 3)) || len(s.deliveries(e)) != 0 {
-				t.Errorf("batches %t: got %v and %d deliveries, want %v and none", batches, got, len(s.deliveries(e)), ids(first, 3))
-			}
+			check.Slices(t, slices.Concat(r.batches(t)...), ids(first, 3), "batches %t", batches)
+			check.Equal(t, len(s.deliveries(e)), 0, "batches %t", batches)
 		}
 	})
 }

@@ -99,9 +99,8 @@ func TestLeaseIsRenewed(t *testing.T) {
 		leaseAs(t, s, own.server, -time.Second) // as after a while
 		own.renewed = time.Time{}
 		check.OK(t, own.poll(t.Context()))
-		if until := s.find(e.ID).LeasedUntil; until.Before(time.Now()) {
-			t.Errorf("got a lease until %s, want it renewed", until)
-		}
+		until := s.find(e.ID).LeasedUntil
+		check.True(t, !until.Before(time.Now()), "got a lease until %s, want it renewed", until)
 		pollSteadily(t, s.newScheduler()) // of another server
 		close(proceed)
 		own.running.Wait()
@@ -279,8 +278,7 @@ func lock(t *testing.T, cfg store.Config) (unlock func()) {
 	db, err := sql.Open("sqlite", store.File(cfg.DataDir))
 	check.Equal(t, err, nil)
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
-		t.Error(err)
-	}
+	_, err = db.Exec("BEGIN IMMEDIATE")
+	check.Equal(t, err, nil)
 	return func() { _ = db.Close() }
 }

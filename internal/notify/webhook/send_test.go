@@ -132,9 +132,9 @@ func TestBadTLS(t *testing.T) {
 		}
 		e := s.add(NewEndpoint{URL: "https://" + r.Listener.Addr().String()})
 		attempt, err := s.Test(t.Context(), e)
-		if err != nil || attempt.Delivered != test.delivered || attempt.Response != test.response {
-			t.Errorf("%s: got %+v, %v, want %q", name, attempt, err, test.response)
-		}
+		check.OK(t, err, name)
+		check.Equal(t, attempt.Delivered, test.delivered, name)
+		check.Equal(t, attempt.Response, test.response, name)
 		_ = s.Remove(t.Context(), e)
 	}
 }
@@ -158,9 +158,10 @@ func TestUnreachable(t *testing.T) {
 	closed.Close()
 	for address, want := range map[string]string{closed.URL: "the connection was refused", "https://nobody.invalid": "the host name could not be resolved"} {
 		attempt, err := s.Test(t.Context(), s.add(NewEndpoint{URL: address}))
-		if err != nil || attempt.Response != want || attempt.Status != 0 || attempt.Delivered {
-			t.Errorf("%s: got %+v, %v, want %q", address, attempt, err, want)
-		}
+		check.OK(t, err, address)
+		check.Equal(t, attempt.Response, want, address)
+		check.Equal(t, attempt.Status, 0, address)
+		check.Equal(t, attempt.Delivered, false, address)
 	}
 }
 
@@ -202,9 +203,9 @@ func TestFirstBytes(t *testing.T) {
 		"xx" + strings.Repeat("€", 400):  "xx" + strings.Repeat("€", 99),
 		"xyz" + strings.Repeat("😀", 400): "xyz" + strings.Repeat("😀", 74),
 	} {
-		if got := firstBytes([]byte(response)); got != want || !utf8.ValidString(got) {
-			t.Errorf("%.20q: got %q, want %q", response, got, want)
-		}
+		got := firstBytes([]byte(response))
+		check.Equal(t, got, want, "%.20q", response)
+		check.True(t, utf8.ValidString(got), "%.20q: got %q, want %q", response, got, want)
 	}
 }
 
@@ -218,9 +219,8 @@ func TestBinaryResponse(t *testing.T) {
 			everything[i] = byte(i)
 		}
 		r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(everything) })
-		if _, err := s.Test(t.Context(), s.add(NewEndpoint{URL: r.URL})); err != nil {
-			t.Error(err)
-		}
+		_, err := s.Test(t.Context(), s.add(NewEndpoint{URL: r.URL}))
+		check.Equal(t, err, nil)
 	})
 }
 
@@ -230,9 +230,8 @@ func TestSecretsAreRemoved(t *testing.T) {
 	s := newSQLiteFixture(t)
 	r, e := s.addReceiver()
 	former := e.Secret
-	if _, err := s.Rotate(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Rotate(t.Context(), e)
+	check.OK(t, err)
 	e = s.find(e.ID)
 	r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(500)
@@ -240,17 +239,14 @@ func TestSecretsAreRemoved(t *testing.T) {
 	})
 	background(t, s.Run)
 	s.publishTools(3)
-	if _, err := s.Test(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.Test(t.Context(), e)
+	check.OK(t, err)
 	var all []*ent.Attempt
 	eventually(t, "the attempts are recorded", func() bool { all = s.attempts(e); return len(all) >= 5 })
 	key, old := strings.TrimPrefix(e.Secret, secretPrefix), strings.TrimPrefix(former, secretPrefix)
 	text := s.logs.String() + fmt.Sprintf("%v %v", all, e)
 	for _, secret := range []string{key, old, key[10:20], old[10:20]} {
-		if strings.Contains(text, secret) {
-			t.Errorf("got %s, want no secret", text)
-		}
+		check.Lacks(t, text, secret)
 	}
 	check.Contains(t, all[0].Response, "SECRET=whsec_(secret) OLD=whsec_(secret)", "want the secrets replaced")
 }
@@ -261,9 +257,10 @@ func TestSecrets(t *testing.T) {
 	for range 100 {
 		secret := newSecret()
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-		if err != nil || len(key) != 32 || !strings.HasPrefix(secret, "whsec_") || seen[secret] {
-			t.Fatal(secret, err)
-		}
+		check.OK(t, err, secret)
+		check.Must(t, len(key), 32, secret)
+		check.MustTrue(t, strings.HasPrefix(secret, "whsec_"), "got %v", secret)
+		check.Must(t, seen[secret], false, secret)
 		seen[secret] = true
 	}
 }
@@ -279,9 +276,8 @@ func TestRotationBetweenAttempts(t *testing.T) {
 		s.publishTools(0)
 		s.sendDue(e)
 		fresh, err := s.Rotate(t.Context(), e)
-		if err != nil || fresh == old {
-			t.Fatal(fresh, err)
-		}
+		check.OK(t, err, fresh)
+		check.MustTrue(t, fresh != old, "got %v", fresh)
 		s.clock.advance(6 * time.Second)
 		s.sendDue(e)
 		s.clock.advance(25 * time.Hour)
@@ -319,9 +315,8 @@ func TestSignaturesWithNode(t *testing.T) {
 	check.OK(t, err)
 	importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 3})
 	s.sendDue(e)
-	if _, err := s.Test(t.Context(), s.find(e.ID)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.Test(t.Context(), s.find(e.ID))
+	check.OK(t, err)
 	var input, want bytes.Buffer
 	line := func(secret string, one *received, body string) {
 		headers := map[string]string{}

@@ -17,9 +17,7 @@ import (
 func refusedTest(t *testing.T, err error) *TestLimitError {
 	t.Helper()
 	var limit *TestLimitError
-	if !errors.As(err, &limit) {
-		t.Fatalf("got %v, want a TestLimitError", err)
-	}
+	check.MustTrue(t, errors.As(err, &limit), "got %v, want a TestLimitError", err)
 	check.Equal(t, problem.Of(err).Code.Status(), http.StatusTooManyRequests, "status")
 	return limit
 }
@@ -34,15 +32,13 @@ func TestTestEventsAreLimited(t *testing.T) {
 			if i%2 == 1 {
 				e = second
 			}
-			if _, err := s.Test(t.Context(), e); err != nil {
-				t.Fatal(err)
-			}
+			_, err := s.Test(t.Context(), e)
+			check.OK(t, err)
 			s.clock.advance(time.Second)
 		}
 		_, err := s.Test(t.Context(), first)
-		if got, want := refusedTest(t, err).RetryAfter, testWindow-testsPerWindow*time.Second; got.Round(time.Second) != want {
-			t.Errorf("got Retry-After %v, want %v", got, want)
-		}
+		got, want := refusedTest(t, err).RetryAfter, testWindow-testsPerWindow*time.Second
+		check.Equal(t, got.Round(time.Second), want, "Retry-After %v", got)
 
 		// Another server and the command line count in the same database.
 		other := New(s.Config)
@@ -56,14 +52,12 @@ func TestTestEventsAreLimited(t *testing.T) {
 		check.OK(t, err)
 		bens, err := s.Add(t.Context(), ben, NewEndpoint{URL: in.URL})
 		check.OK(t, err)
-		if _, err := s.Test(t.Context(), bens); err != nil {
-			t.Errorf("another account: got %v, want no error", err)
-		}
+		_, err = s.Test(t.Context(), bens)
+		check.Equal(t, err, nil, "another account")
 
 		s.clock.advance(testWindow - testsPerWindow*time.Second)
-		if _, err := s.Test(t.Context(), first); err != nil {
-			t.Errorf("a minute later: got %v, want no error", err)
-		}
+		_, err = s.Test(t.Context(), first)
+		check.Equal(t, err, nil, "a minute later")
 		_, err = s.Test(t.Context(), first)
 		refusedTest(t, err)
 	})
@@ -108,9 +102,8 @@ func TestTestLimitCannotBeReset(t *testing.T) {
 				hangUp()
 				<-r.Context().Done()
 			})
-			if _, err := s.Test(ctx, e); !errors.Is(err, context.Canceled) {
-				t.Fatalf("got %v, want context.Canceled", err)
-			}
+			_, err := s.Test(ctx, e)
+			check.MustTrue(t, errors.Is(err, context.Canceled), "got %v, want context.Canceled", err)
 		}
 		in.respondStatus(http.StatusOK)
 		for i := range testsPerWindow {

@@ -32,21 +32,15 @@ func TestPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	w := New(Config{})
 	for _, host := range privateHosts {
-		if got, err := w.checkURL("https://" + host + "/hook"); err != errPrivateAddress {
-			t.Errorf("%s: got %q, %v, want errPrivateAddress", host, got, err)
-		}
-		if _, err := w.checkURL("https://" + strings.ToUpper(host) + ":8443"); err == nil {
-			t.Errorf("%s with a port: got no error, want one", host)
-		}
+		got, err := w.checkURL("https://" + host + "/hook")
+		check.Equal[error](t, err, errPrivateAddress, "%s: %q", host, got)
+		_, err = w.checkURL("https://" + strings.ToUpper(host) + ":8443")
+		check.Fails(t, err, "%s with a port", host)
 		address := strings.ReplaceAll(strings.Trim(host, "[]"), "%25", "%")
-		if w.policy().MayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got MayDial true, want false", address)
-		}
+		check.True(t, !w.policy().MayDial(netip.MustParseAddr(address)), "%s: got MayDial true, want false", address)
 	}
 	for _, address := range []string{"8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.63.255.255", "100.128.0.1", "11.0.0.1", "2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8"} {
-		if !w.policy().MayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got MayDial false, want true", address)
-		}
+		check.True(t, w.policy().MayDial(netip.MustParseAddr(address)), "%s: got MayDial false, want true", address)
 	}
 }
 
@@ -55,24 +49,18 @@ func TestLoopback(t *testing.T) {
 	t.Parallel()
 	w := New(Config{Loopback: true})
 	for _, address := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "8.8.8.8"} {
-		if !w.policy().MayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got MayDial false, want true", address)
-		}
+		check.True(t, w.policy().MayDial(netip.MustParseAddr(address)), "%s: got MayDial false, want true", address)
 	}
 	for _, address := range []string{"10.0.0.1", "169.254.169.254", "0.0.0.0", "::", "::127.0.0.1", "64:ff9b::7f00:1"} {
-		if w.policy().MayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got MayDial true, want false", address)
-		}
+		check.True(t, !w.policy().MayDial(netip.MustParseAddr(address)), "%s: got MayDial true, want false", address)
 	}
 	for _, valid := range []string{"http://localhost:8080/x", "http://LOCALHOST", "http://127.0.0.1", "http://[::1]:99", "https://localhost", "https://hooks.example"} {
-		if _, err := w.checkURL(valid); err != nil {
-			t.Errorf("%s: got %v, want no error", valid, err)
-		}
+		_, err := w.checkURL(valid)
+		check.Equal(t, err, nil, valid)
 	}
 	for _, invalid := range []string{"http://hooks.example", "http://8.8.8.8", "http://localhost.example", "http://10.0.0.1", "https://10.0.0.1"} {
-		if _, err := w.checkURL(invalid); err == nil {
-			t.Errorf("%s: got no error, want one", invalid)
-		}
+		_, err := w.checkURL(invalid)
+		check.Fails(t, err, invalid)
 	}
 }
 
@@ -89,9 +77,9 @@ func TestCheckURL(t *testing.T) {
 		"https://[2606:4700::1111]/":              "https://[2606:4700::1111]/",
 		"https://7-zip.0x":                        "https://7-zip.0x",
 	} {
-		if got, err := w.checkURL(text); err != nil || got != want {
-			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
-		}
+		got, err := w.checkURL(text)
+		check.OK(t, err, text)
+		check.Equal(t, got, want, text)
 	}
 	for _, text := range []string{
 		"", "hooks.example", "//hooks.example", "https:", "https://", "https:///x", "https:hooks.example", "https://:443", "https://?x",
@@ -105,9 +93,8 @@ func TestCheckURL(t *testing.T) {
 		"https://[::1", "https://[::1]x", "https://[127.0.0.1]", "https://[fe80::1%eth0]",
 		"https://hooks.example/" + strings.Repeat("a", maxURL),
 	} {
-		if got, err := w.checkURL(text); err == nil {
-			t.Errorf("%.60q: got %.60q, want an error", text, got)
-		}
+		got, err := w.checkURL(text)
+		check.Fails(t, err, "%.60q: %.60q", text, got)
 	}
 }
 
@@ -124,9 +111,9 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 		e := s.add(NewEndpoint{URL: "https://" + host + port})
 		attempt, err := s.Test(t.Context(), e)
 		check.OK(t, err)
-		if attempt.Delivered || attempt.Status != 0 || attempt.Response != "blocked: the host name resolves to a private network address" {
-			t.Errorf("%s: got %+v, want it blocked", host, attempt)
-		}
+		check.Equal(t, attempt.Delivered, false, host)
+		check.Equal(t, attempt.Status, 0, host)
+		check.Equal(t, attempt.Response, "blocked: the host name resolves to a private network address", host)
 		check.OK(t, s.Remove(t.Context(), e))
 	}
 	// URLs that are already stored are checked too.
@@ -159,9 +146,9 @@ func TestRedirects(t *testing.T) {
 			e := s.add(NewEndpoint{URL: r.URL})
 			s.clock.advance(testWindow)
 			attempt, err := s.Test(t.Context(), e)
-			if err != nil || attempt.Delivered || attempt.Status != status {
-				t.Errorf("status %d: got %v, %v, want it to fail", status, attempt, err)
-			}
+			check.OK(t, err)
+			check.Equal(t, attempt.Delivered, false)
+			check.Equal(t, attempt.Status, status)
 			_ = s.Remove(t.Context(), e)
 		}
 	}
@@ -170,9 +157,8 @@ func TestRedirects(t *testing.T) {
 
 // Proxies of the environment are not used: they would connect for us.
 func TestNoProxy(t *testing.T) {
-	if transport := New(Config{}).transport.(*http.Transport); transport.Proxy != nil {
-		t.Error("got a proxy, want none")
-	}
+	transport := New(Config{}).transport.(*http.Transport)
+	check.True(t, transport.Proxy == nil, "got a proxy, want none")
 }
 
 // nameServer is a DNS server that resolves every name to the same addresses.
@@ -280,17 +266,18 @@ func TestDNSRebinding(t *testing.T) {
 		{nil, true, "the host name could not be resolved"},
 	} {
 		names.resolveTo("93.184.216.34")
-		if before, err := s.resolver.LookupHost(t.Context(), name); err != nil || len(before) != 1 || before[0] != "93.184.216.34" {
-			t.Fatal(before, err)
-		}
+		before, err := s.resolver.LookupHost(t.Context(), name)
+		check.OK(t, err)
+		check.Must(t, len(before), 1, before)
+		check.Must(t, before[0], "93.184.216.34")
 		names.resolveTo(test.to...)
 		s.Loopback = test.loopback
 		s.transport.CloseIdleConnections()
 		s.clock.advance(testWindow)
 		attempt, err := s.Test(t.Context(), e)
-		if err != nil || attempt.Response != test.response || attempt.Delivered != (test.response == "") {
-			t.Errorf("%s: got %+v, %v, want %q", test.to, attempt, err, test.response)
-		}
+		check.OK(t, err, test.to)
+		check.Equal(t, attempt.Response, test.response, test.to)
+		check.Equal(t, attempt.Delivered, test.response == "", test.to)
 		if test.response == "" {
 			delivered++
 		}

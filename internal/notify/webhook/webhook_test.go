@@ -17,9 +17,10 @@ func TestBacklog(t *testing.T) {
 			check.OK(t, err)
 			return b
 		}
-		if b := backlog(); b.Retries != 0 || b.OldestDue != 0 || b.Endpoints["active"] != 0 {
-			t.Errorf("without endpoints: got %+v, want an empty backlog", b)
-		}
+		b := backlog()
+		check.Equal(t, b.Retries, 0, "without endpoints")
+		check.Equal(t, b.OldestDue, 0, "without endpoints")
+		check.Equal(t, b.Endpoints["active"], 0, "without endpoints")
 		r, e := s.addReceiver()
 		s.publishTools(2)
 		s.clock.advance(time.Minute)
@@ -28,23 +29,23 @@ func TestBacklog(t *testing.T) {
 		}
 		r.respondStatus(http.StatusTeapot)
 		s.sendDue(e)
-		if b := backlog(); b.Retries != 3 || b.OldestDue != 0 {
-			t.Errorf("before the retry: got %+v, want 3 planned and none overdue", b)
-		}
+		b = backlog()
+		check.Equal(t, b.Retries, 3, "before the retry")
+		check.Equal(t, b.OldestDue, 0, "before the retry")
 		s.clock.advance(5 * time.Minute)
-		if b := backlog(); b.OldestDue < 4*time.Minute || b.OldestDue > 5*time.Minute {
-			t.Errorf("after the retry time: got %+v, want them overdue", b)
-		}
+		b = backlog()
+		check.True(t, b.OldestDue >= 4*time.Minute && b.OldestDue <= 5*time.Minute, "after the retry time: got %+v, want them overdue", b)
 		r.respondStatus(http.StatusOK)
 		s.sendDue(s.find(e.ID))
-		if b := backlog(); b.Retries != 0 || b.OldestDue != 0 {
-			t.Errorf("after delivery: got %+v, want an empty backlog", b)
-		}
+		b = backlog()
+		check.Equal(t, b.Retries, 0, "after delivery")
+		check.Equal(t, b.OldestDue, 0, "after delivery")
 		r.Close()
 		s.publishTools(0)
 		s.sendDue(s.find(e.ID))
-		if c := &s.Counts; c.Delivered.Load() != 3 || c.Refused.Load() != 2 || c.Unreachable.Load() != 1 {
-			t.Errorf("got %d delivered, %d refused, %d unreachable, want 3, 2, 1", c.Delivered.Load(), c.Refused.Load(), c.Unreachable.Load())
-		}
+		c := &s.Counts
+		check.Equal(t, c.Delivered.Load(), 3)
+		check.Equal(t, c.Refused.Load(), 2)
+		check.Equal(t, c.Unreachable.Load(), 1)
 	})
 }
