@@ -56,9 +56,9 @@ func TestConcurrentRequestsExecuteOnce(t *testing.T) {
 	close(proceed)
 	all.Wait()
 	check.Equal(t, times.Load(), 1, "executions")
-	if _, err := c.Get(t.Context(), Key{Operation: "tools", Variables: "?limit=3"}, slow); err != nil || times.Load() != 2 {
-		t.Errorf("got %d executions and %v for another query, want 2", times.Load(), err)
-	}
+	_, err := c.Get(t.Context(), Key{Operation: "tools", Variables: "?limit=3"}, slow)
+	check.OK(t, err)
+	check.Equal(t, times.Load(), 2)
 }
 
 // A caller that disconnects does not cancel the execution for others.
@@ -84,9 +84,7 @@ func TestOneCallerLeaves(t *testing.T) {
 	}()
 	wait.Until(t, "both requests wait for the response", func() bool { return waiting(c) == 2 })
 	leave()
-	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("caller that left: got %v, want %v", err, context.Canceled)
-	}
+	check.Is(t, <-left, context.Canceled, "caller that left")
 	close(proceed)
 	check.Equal(t, <-stayed, nil, "caller that stayed")
 }
@@ -117,12 +115,10 @@ func TestAllCallersLeave(t *testing.T) {
 		stopped <- ctx.Err()
 		return nil, 0, ctx.Err()
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("caller that left: got %v, want %v", err, context.Canceled)
-	}
-	if entry, err := c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }); err != nil || entry.Entry == nil {
-		t.Errorf("later caller: got %v, want a response", err)
-	}
+	check.Is(t, err, context.Canceled, "caller that left")
+	entry, err := c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil })
+	check.OK(t, err, "later caller")
+	check.True(t, entry.Entry != nil, "later caller: got %v, want a response", err)
 	wait.Receive(t, "the execution stops", stopped)
 }
 
@@ -135,16 +131,15 @@ func TestFailuresAreNotCached(t *testing.T) {
 		func(context.Context) (*Entry, int, error) { return nil, 0, errors.New("no") },
 		func(context.Context) (*Entry, int, error) { panic("on purpose") },
 	} {
-		if _, err := c.Get(t.Context(), tools, fails); err == nil {
-			t.Error("got no error, want one")
-		}
+		_, err := c.Get(t.Context(), tools, fails)
+		check.Fails(t, err)
 	}
 	check.Contains(t, log.String(), "on purpose", "log")
 	var times, release atomic.Int64
 	release.Store(1)
-	if got, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil || body(got) != "release 1" {
-		t.Errorf("afterwards: got %q and %v, want release 1", body(got), err)
-	}
+	got, err := c.Get(t.Context(), tools, executing(&times, &release))
+	check.OK(t, err, "afterwards")
+	check.Equal(t, body(got), "release 1", "afterwards")
 }
 
 // A response without a release is not cached.
@@ -152,15 +147,14 @@ func TestBeforeTheFirstRelease(t *testing.T) {
 	c := New(1<<20, nil, slog.New(slog.DiscardHandler))
 	var times, release atomic.Int64
 	for range 2 {
-		if _, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Get(t.Context(), tools, executing(&times, &release))
+		check.OK(t, err)
 	}
 	c.Publish(1)
 	release.Store(1)
-	if got, _ := c.Get(t.Context(), tools, executing(&times, &release)); times.Load() != 3 || body(got) != "release 1" {
-		t.Errorf("got %d executions and %s, want 3 and release 1", times.Load(), body(got))
-	}
+	got, _ := c.Get(t.Context(), tools, executing(&times, &release))
+	check.Equal(t, times.Load(), 3)
+	check.Equal(t, body(got), "release 1")
 }
 
 func TestCacheStaysWithinItsSize(t *testing.T) {
@@ -168,12 +162,10 @@ func TestCacheStaysWithinItsSize(t *testing.T) {
 	large := strings.Repeat("x", 20_000)
 	for i := range 500 {
 		work := func(context.Context) (*Entry, int, error) { return NewEntry([]byte(large), nil), 1, nil }
-		if _, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, work); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, work)
+		check.OK(t, err)
 	}
 	c.items.CleanUp()
-	if w := c.Weight(); w > 1<<20 || w < 1<<19 {
-		t.Errorf("got %d bytes in the cache, want %d to %d", w, 1<<19, 1<<20)
-	}
+	w := c.Weight()
+	check.True(t, w <= 1<<20 && w >= 1<<19, "got %d bytes in the cache, want %d to %d", w, 1<<19, 1<<20)
 }

@@ -61,20 +61,15 @@ func TestEncodings(t *testing.T) {
 		strings.Repeat("x,", 500) + "gzip": "gzip",
 	} {
 		got := send(long, http.MethodGet, "Accept-Encoding", accept)
-		if encoding := got.Header().Get("Content-Encoding"); encoding != want || got.Code != 200 {
-			t.Errorf("%.60q: got %d %q, want %q", accept, got.Code, encoding, want)
-		}
-		if body := decoded(t, got); !bytes.Equal(body, long) {
-			t.Errorf("%.60q: got %.40q after decoding, want %.40q", accept, body, long)
-		}
-		if fmt.Sprint(got.Body.Len()) != got.Header().Get("Content-Length") {
-			t.Errorf("%.60q: got %d bytes, want Content-Length %s", accept, got.Body.Len(), got.Header().Get("Content-Length"))
-		}
+		check.Equal(t, got.Header().Get("Content-Encoding"), want, "%.60q", accept)
+		check.Equal(t, got.Code, 200, "%.60q", accept)
+		check.Equal(t, string(decoded(t, got)), string(long), "%.60q: after decoding", accept)
+		check.Equal(t, fmt.Sprint(got.Body.Len()), got.Header().Get("Content-Length"), "%.60q: %d bytes", accept, got.Body.Len())
 	}
 	for _, accept := range []string{"identity;q=0", "*;q=0", "deflate, identity;q=0", "identity;q=0.000, gzip;q=0"} {
-		if got := send(long, http.MethodGet, "Accept-Encoding", accept); got.Code != http.StatusNotAcceptable || got.Header().Get("ETag") != "" {
-			t.Errorf("%q: got %d, want 406 without a tag", accept, got.Code)
-		}
+		got := send(long, http.MethodGet, "Accept-Encoding", accept)
+		check.Equal(t, got.Code, http.StatusNotAcceptable, accept)
+		check.Equal(t, got.Header().Get("ETag"), "", accept)
 	}
 }
 
@@ -106,9 +101,8 @@ func TestTinyBodies(t *testing.T) {
 		t.Errorf("got headers %v, want no Content-Encoding", got.Header())
 	}
 	got := send(small, http.MethodGet, "Accept-Encoding", "gzip, identity;q=0")
-	if got.Header().Get("Content-Encoding") != "gzip" || !bytes.Equal(decoded(t, got), small) {
-		t.Errorf("got headers %v, want gzip", got.Header())
-	}
+	check.Equal(t, got.Header().Get("Content-Encoding"), "gzip", "headers %v", got.Header())
+	check.Equal(t, string(decoded(t, got)), string(small), "headers %v", got.Header())
 }
 
 func TestTags(t *testing.T) {
@@ -116,9 +110,8 @@ func TestTags(t *testing.T) {
 	for _, accept := range []string{"", "gzip", "br", "zstd"} {
 		got := send(long, http.MethodGet, "Accept-Encoding", accept)
 		tag := got.Header().Get("ETag")
-		if tags[tag] || !strings.HasPrefix(tag, `"`) || !strings.HasSuffix(tag, `"`) {
-			t.Errorf("%s: got tag %s, want a unique strong one", accept, tag)
-		}
+		check.Equal(t, tags[tag], false, "%s: tag %s", accept, tag)
+		check.True(t, strings.HasPrefix(tag, `"`) && strings.HasSuffix(tag, `"`), "%s: got tag %s, want a unique strong one", accept, tag)
 		tags[tag] = true
 		check.Equal(t, send(long, http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"), tag, "%s: tag the second time", accept)
 		if other := send(append([]byte("x"), long...), http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); other == tag {

@@ -1,8 +1,8 @@
 package cache
 
 import (
-	"bytes"
 	"net/http"
+	"palmares/internal/dev/check"
 	"slices"
 	"strings"
 	"testing"
@@ -30,9 +30,7 @@ func FuzzAcceptEncoding(f *testing.F) {
 		if coding := got.Header().Get("Content-Encoding"); coding != "" && !strings.Contains(lower, coding) && !strings.Contains(lower, "*") {
 			t.Errorf("%q: got %s, want a coding in the header", header, coding)
 		}
-		if !bytes.Equal(decoded(t, got), long) {
-			t.Errorf("%q: got another body, want the same", header)
-		}
+		check.Equal(t, string(decoded(t, got)), string(long), header)
 	})
 }
 
@@ -48,16 +46,13 @@ func FuzzIfNoneMatch(f *testing.F) {
 		if matches([]string{header}, tag) && !strings.Contains(header, tag) && strings.TrimSpace(header) != "*" {
 			t.Errorf("%q: got a match, want none", header)
 		}
-		if !matches([]string{tag + "," + header}, tag) {
-			t.Errorf("%q: got no match for the first tag, want one", header)
-		}
+		check.True(t, matches([]string{tag + "," + header}, tag), "%q: got no match for the first tag, want one", header)
 		names := strings.Fields(strings.ReplaceAll(opaque, `"`, ""))
 		list := ""
 		for i, name := range names {
 			list += []string{` "`, `,W/"`, `	, "`}[i%3] + name + `"`
 		}
-		if want := slices.Contains(names[:min(len(names), maxTags)], "tag"); matches([]string{list}, tag) != want {
-			t.Errorf("%q: got a match: %t, want %t", list, !want, want)
-		}
+		want := slices.Contains(names[:min(len(names), maxTags)], "tag")
+		check.Equal(t, matches([]string{list}, tag), want, "%q: %t", list, !want)
 	})
 }

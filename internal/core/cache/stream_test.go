@@ -51,9 +51,8 @@ func TestMemoryOfStreams(t *testing.T) {
 		for range streams {
 			<-started
 		}
-		if each := (heap() - before) / streams; each > most {
-			t.Errorf("%s: got %d bytes for each stream, want at most %d", encoding, each, most)
-		}
+		each := (heap() - before) / streams
+		check.True(t, each <= most, "%s: got %d bytes for each stream, want at most %d", encoding, each, most)
 		close(finish)
 		for range streams {
 			check.Equal(t, <-ended, nil, encoding)

@@ -41,9 +41,7 @@ func TestTagsCannotBeGuessed(t *testing.T) {
 		"other variables":       tagOf(t, "secret", "body", Key{Operation: "tool", Variables: "plumes"}),
 		"parts joined together": tagOf(t, "secret", "body", Key{Operation: "toolplume"}),
 	} {
-		if other == first {
-			t.Errorf("%s: got the same tag %s, want another", name, other)
-		}
+		check.True(t, other != first, "%s: got the same tag %s, want another", name, other)
 	}
 }
 
@@ -64,9 +62,8 @@ func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func TestExecutionIsReported(t *testing.T) {
 	c := newCache()
 	work := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }
-	if _, err := c.Get(WithCachedOnly(t.Context()), tools, work); err == nil {
-		t.Error("cached only: got a response before any was cached, want an error")
-	}
+	_, err := c.Get(WithCachedOnly(t.Context()), tools, work)
+	check.Fails(t, err, "cached only")
 	c.Publish(1)
 	for i, want := range []int{1, 0, 0} {
 		ctx := t.Context()
@@ -113,26 +110,23 @@ func TestTables(t *testing.T) {
 	q := Key{Operation: "x"}
 	documents.Put(Timeless, q, "parsed", 100)
 	counts.Put(c.Edition(), q, 7, 0)
-	if n, ok := counts.Get(c.Edition(), q); !ok || n != 7 {
-		t.Errorf("got count %d, found: %t, want 7", n, ok)
-	}
+	n, ok := counts.Get(c.Edition(), q)
+	check.Must(t, ok, true)
+	check.Equal(t, n, 7)
 	old := c.Edition()
 	check.OK(t, c.Renew(2))
-	if _, ok := counts.Get(old, q); ok {
-		t.Error("got the count of an older release, want none")
-	}
-	if doc, ok := documents.Get(Timeless, q); !ok || doc != "parsed" {
-		t.Errorf("got document %q, found: %t, want parsed", doc, ok)
-	}
+	_, ok = counts.Get(old, q)
+	check.True(t, !ok, "got the count of an older release, want none")
+	doc, ok := documents.Get(Timeless, q)
+	check.Must(t, ok, true)
+	check.Equal(t, doc, "parsed")
 	for i := range 1_000 {
 		documents.Put(Timeless, Key{Operation: "x", Variables: strings.Repeat("y", i)}, "parsed", 10_000)
 	}
 	c.items.CleanUp()
-	if w := c.Weight(); w > 1<<20 {
-		t.Errorf("got %d bytes, want at most %d", w, 1<<20)
-	}
+	w := c.Weight()
+	check.True(t, w <= 1<<20, "got %d bytes, want at most %d", w, 1<<20)
 	c.Restart(1)
-	if _, ok := documents.Get(Timeless, q); ok {
-		t.Error("got a document after release numbers restarted, want none")
-	}
+	_, ok = documents.Get(Timeless, q)
+	check.True(t, !ok, "got a document after release numbers restarted, want none")
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"net/http"
 	"net/netip"
+	"palmares/internal/dev/check"
 	"testing"
 )
 
@@ -19,17 +20,14 @@ func FuzzAddress(f *testing.F) {
 			return Address(&http.Request{RemoteAddr: remote, Header: http.Header{"X-Forwarded-For": {header}}}, trusted)
 		}
 		peer, got := parseAddress(remote), address(forwarded)
-		if got.Zone() != "" || got.Is4In6() {
-			t.Errorf("%q: got %s, want its plain form", forwarded, got)
-		}
+		check.Equal(t, got.Zone(), "", forwarded)
+		check.True(t, !got.Is4In6(), "%q: got %s, want its plain form", forwarded, got)
 		if !within(peer, trusted) && got != peer {
 			t.Errorf("%q from %q: got %s, want the peer, which is no proxy", forwarded, remote, got)
 		}
 		if again := address(forged + "," + forwarded); !within(got, trusted) && again != got {
 			t.Errorf("%q before %q: got %s, want %s", forged, forwarded, again, got)
 		}
-		if Network(got) == "" || WiderNetwork(got) == "" {
-			t.Errorf("%s: got no network, want one", got)
-		}
+		check.True(t, Network(got) != "" && WiderNetwork(got) != "", "%s: got no network, want one", got)
 	})
 }

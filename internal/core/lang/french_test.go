@@ -35,18 +35,14 @@ func TestEveryMessageIsTranslated(t *testing.T) {
 	fromTemplates(t, used)
 	fromGo(t, used)
 	fromExamples(t, used)
-	if len(used) < 100 {
-		t.Fatalf("got %d messages in the program, want at least 100", len(used))
-	}
+	check.MustTrue(t, len(used) >= 100, "got %d messages in the program, want at least 100", len(used))
 	for m, place := range used {
-		if _, ok := french()[m]; !ok {
-			t.Errorf("%s: got no French translation of %q, want one in internal/core/lang/french.json", place, m)
-		}
+		_, ok := french()[m]
+		check.True(t, ok, "%s: got no French translation of %q, want one in internal/core/lang/french.json", place, m)
 	}
 	for m := range french() {
-		if _, ok := used[m]; !ok {
-			t.Errorf("got a translation of %q, want it removed: nothing uses it", m)
-		}
+		_, ok := used[m]
+		check.True(t, ok, "got a translation of %q, want it removed: nothing uses it", m)
 	}
 }
 
@@ -98,9 +94,8 @@ func fromTemplates(t *testing.T, used map[Message]string) {
 func fromExamples(t *testing.T, used map[Message]string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "web", "apidocs", "examples", "*.graphql"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("got %d examples and %v, want some", len(files), err)
-	}
+	check.OK(t, err)
+	check.MustTrue(t, len(files) != 0, "got %d examples, want some", len(files))
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		check.OK(t, err)
@@ -249,9 +244,8 @@ func TestNoMessageIsTranslatedTwice(t *testing.T) {
 	partOf := map[Message]string{}
 	for name, part := range parts {
 		for m := range part {
-			if other, ok := partOf[m]; ok {
-				t.Errorf("%q: got translations in %s and %s, want one", m, name, other)
-			}
+			other, ok := partOf[m]
+			check.True(t, !ok, "%q: got translations in %s and %s, want one", m, name, other)
 			partOf[m] = name
 		}
 	}
@@ -274,9 +268,8 @@ func TestTranslationsMatch(t *testing.T) {
 			}
 			plain := markup.ReplaceAllString(form, "x")
 			check.Equal(t, badSpace.FindString(verbs.ReplaceAllString(plain, "x")), "", "%q: in: %q", m, form)
-			if strings.Contains(plain, "'") || strings.Contains(plain, `"`) {
-				t.Errorf("%q: got a straight quote in %q, want ’ or « »", m, form)
-			}
+			check.Lacks(t, plain, "'", "%q: a straight quote in %q", m, form)
+			check.Lacks(t, plain, `"`, "%q: a straight quote in %q", m, form)
 		}
 	}
 }

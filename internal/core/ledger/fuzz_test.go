@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"palmares/internal/core/quota"
+	"palmares/internal/dev/check"
 )
 
 // FuzzCounts checks that stored counts are read as they were written, and that other bytes
@@ -21,8 +22,7 @@ func FuzzCounts(f *testing.F) {
 			}
 		}
 		again := map[quota.Subject]int{}
-		if err := decode(encode(map[quota.Subject]int{quota.Subject(subject): count}), again); err != nil || again[quota.Subject(subject)] != count {
-			t.Errorf("%d of %d: got %v and %v, want the same", count, subject, again, err)
-		}
+		check.OK(t, decode(encode(map[quota.Subject]int{quota.Subject(subject): count}), again), subject)
+		check.Equal(t, again[quota.Subject(subject)], count, subject)
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -68,9 +67,7 @@ func wantRows(t *testing.T, s *store.Store, want ...string) {
 	for _, row := range s.Write.Usage.Query().Order(usage.BySubject(), usage.ByDay(), usage.ByKey(), usage.ByEndpoint()).AllX(t.Context()) {
 		got = append(got, fmt.Sprint(row.Day, " ", row.Key, " ", row.Endpoint, " ", row.Requests))
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got rows %q, want %q", got, want)
-	}
+	check.DeepEqual(t, got, want, "rows")
 }
 
 // Servers that write the counts of the same accounts neither deadlock nor lose any.
@@ -87,9 +84,7 @@ func TestConcurrentLedgers(t *testing.T) {
 					}
 					server.Write(t.Context())
 				}
-				if server.log.Len() > 0 {
-					t.Errorf("got log lines, want none:\n%s", server.log)
-				}
+				check.Equal(t, server.log.Len(), 0, server.log)
 			})
 		}
 		all.Wait()
@@ -225,9 +220,8 @@ func TestCountsSurviveAWrongClock(t *testing.T) {
 				server := start(t, s, true, someDay)
 				count(server, someDay, 5)
 				count(server, wrong, 3) // the clock jumps
-				if _, err := server.merge(t.Context(), wrong); err != nil {
-					t.Fatal(err)
-				}
+				_, err := server.merge(t.Context(), wrong)
+				check.OK(t, err)
 
 				server = start(t, s, true, wrong) // a restart while the clock is wrong
 				want(server, "restarted on the wrong day", wrong, 3)
@@ -279,9 +273,7 @@ func TestTidy(t *testing.T) {
 			"2026-10-09   7", "2026-11-15 key /mcp 1")
 		var days []string
 		s.Read.CountBatch.Query().Order(countbatch.ByDay()).Select(countbatch.FieldDay).ScanX(t.Context(), &days)
-		if want := []string{"2026-11-14", "2026-11-15", "2026-11-16"}; !reflect.DeepEqual(days, want) {
-			t.Errorf("got batches of days %v, want %v", days, want)
-		}
+		check.DeepEqual(t, days, []string{"2026-11-14", "2026-11-15", "2026-11-16"}, "batches of days")
 	})
 }
 

@@ -85,9 +85,8 @@ func TestResponseIsWrittenAtOnce(t *testing.T) {
 	const requests = 200
 	before := writes(t)
 	for range requests {
-		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		check.OK(t, err)
 		response, err := http.ReadResponse(responses, nil)
 		check.OK(t, err)
 		if n, err := io.Copy(io.Discard, response.Body); err != nil || n != int64(len(body)) {
@@ -95,9 +94,8 @@ func TestResponseIsWrittenAtOnce(t *testing.T) {
 		}
 	}
 	// One for each request, one for its response, and a few from other goroutines.
-	if got := writes(t) - before; got > 2*requests+requests/2 {
-		t.Errorf("got %d writes for %d requests and responses, want about %d", got, requests, 2*requests)
-	}
+	got := writes(t) - before
+	check.True(t, got <= 2*requests+requests/2, "got %d writes for %d requests and responses, want about %d", got, requests, 2*requests)
 }
 
 // writes returns how many write calls this process has made.
@@ -106,8 +104,7 @@ func writes(t *testing.T) (n int) {
 	text, err := os.ReadFile("/proc/self/io")
 	check.OK(t, err)
 	_, counted, _ := strings.Cut(string(text), "syscw: ")
-	if _, err := fmt.Sscan(counted, &n); err != nil {
-		t.Fatal(err)
-	}
+	_, err = fmt.Sscan(counted, &n)
+	check.OK(t, err)
 	return n
 }

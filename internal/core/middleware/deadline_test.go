@@ -2,12 +2,10 @@ package middleware
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,16 +60,15 @@ func TestHandlerExceedsDeadline(t *testing.T) {
 					return
 				}
 				w.WriteHeader(http.StatusOK)
-				if _, err := w.Write([]byte("late")); !errors.Is(err, http.ErrHandlerTimeout) {
-					t.Errorf("%s: a late write: got %v, want http.ErrHandlerTimeout", method, err)
-				}
+				_, err := w.Write([]byte("late"))
+				check.Is(t, err, http.ErrHandlerTimeout, "%s: a late write", method)
 			})
 			response, body := call(t, server, method)
 			check.Equal(t, response.StatusCode, http.StatusServiceUnavailable, method)
 			check.Contains(t, body, message, method)
-			if response.Header.Get("X-Request-Id") != "R1" || response.Header.Get("Set-Cookie") != "" || response.Header.Get("Retry-After") == "" {
-				t.Errorf("%s: got headers %v, want only those of the chain and Retry-After", method, response.Header)
-			}
+			check.Equal(t, response.Header.Get("X-Request-Id"), "R1", "%s: headers %v", method, response.Header)
+			check.Equal(t, response.Header.Get("Set-Cookie"), "", "%s: headers %v", method, response.Header)
+			check.True(t, response.Header.Get("Retry-After") != "", "%s: got headers %v, want only those of the chain and Retry-After", method, response.Header)
 		}
 	}
 }
@@ -85,15 +82,13 @@ func TestStartedResponseIsNotCutOff(t *testing.T) {
 		r.Context().Value(timerKey{}).(*pausableTimer).left = 0
 		resume() // does not restart the timer
 		time.Sleep(20 * soon)
-		if err := r.Context().Err(); err != nil {
-			t.Errorf("got context error %v, want none", err)
-		}
+		check.Equal(t, r.Context().Err(), nil, "context error")
 		_, _ = w.Write([]byte("second"))
 	})
 	response, body := call(t, server, http.MethodGet)
-	if response.StatusCode != http.StatusOK || body != "first,second" || response.Header.Get("Content-Type") != "text/csv" {
-		t.Errorf("got %d %q %v, want the whole response", response.StatusCode, body, response.Header)
-	}
+	check.Equal(t, response.StatusCode, http.StatusOK, response.Header)
+	check.Equal(t, body, "first,second", response.Header)
+	check.Equal(t, response.Header.Get("Content-Type"), "text/csv", response.Header)
 }
 
 // Time spent waiting for other servers does not count.
@@ -128,13 +123,14 @@ func TestPausedDeadline(t *testing.T) {
 // Handlers that write nothing or panic respond as they would without a deadline.
 func TestDeadlineLeavesResponsesUnchanged(t *testing.T) {
 	server := serveWithin(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Empty", "1") })
-	if response, body := call(t, server, http.MethodGet); response.StatusCode != http.StatusOK || response.Header.Get("X-Empty") != "1" || body != "" {
-		t.Errorf("nothing written: got %d %q %v, want 200 with its header", response.StatusCode, body, response.Header)
-	}
+	response, body := call(t, server, http.MethodGet)
+	check.Equal(t, response.StatusCode, http.StatusOK, "nothing written: %v", response.Header)
+	check.Equal(t, response.Header.Get("X-Empty"), "1", "nothing written: %v", response.Header)
+	check.Equal(t, body, "", "nothing written: %v", response.Header)
 	server = serveWithin(t, time.Minute, func(http.ResponseWriter, *http.Request) { panic("a bug") })
-	if response, body := call(t, server, http.MethodGet); response.StatusCode != http.StatusInternalServerError || strings.Contains(body, "a bug") {
-		t.Errorf("panic: got %d %s, want 500", response.StatusCode, body)
-	}
+	response, body = call(t, server, http.MethodGet)
+	check.Equal(t, response.StatusCode, http.StatusInternalServerError, "panic")
+	check.Lacks(t, body, "a bug", "panic")
 	server = serveWithin(t, time.Minute, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	if response, err := server.Client().Get(server.URL); err == nil {

@@ -43,8 +43,6 @@ func TestRequestLogLine(t *testing.T) {
 			check.Equal(t, fields[name], value, "%s: %s", path, name)
 			delete(fields, name)
 		}
-		if len(fields) > 0 {
-			t.Errorf("got additional fields %v, want none", fields)
-		}
+		check.Equal(t, len(fields), 0, "additional fields %v", fields)
 	}
 }

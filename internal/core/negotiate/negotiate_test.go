@@ -63,9 +63,8 @@ func TestNamed(t *testing.T) {
 func TestQuality(t *testing.T) {
 	for header, want := range map[string]float64{"gzip": 1, "gzip;q=0.3": 0.3, " gzip ; Q = 0 ": 0, "gzip;q=": 0.7, "gzip;q=-1": 0.7, "gzip;a=b;q=0.2": 0.2} {
 		for item := range Items([]string{header}) {
-			if got := item.Quality(0.7); item.Name != "gzip" || got != want {
-				t.Errorf("%q: got %q with %v, want gzip with %v", header, item.Name, got, want)
-			}
+			check.Equal(t, item.Name, "gzip", header)
+			check.Equal(t, item.Quality(0.7), want, header)
 		}
 	}
 }

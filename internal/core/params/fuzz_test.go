@@ -1,10 +1,10 @@
 package params
 
 import (
-	"reflect"
 	"testing"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/check"
 )
 
 // FuzzForm checks that what a form or a strict query string sets is read again from its
@@ -17,9 +17,9 @@ func FuzzForm(f *testing.F) {
 		for name, read := range map[string]func(string, []Param) (map[string]any, error){"form": ReadForm, "strict": Read} {
 			values, err := read(query, testParams)
 			if err != nil {
-				if p := problem.Of(err); p.Code != problem.BadInput || p.Message == "" {
-					t.Errorf("%s %q: got %v, want a 400", name, query, err)
-				}
+				p := problem.Of(err)
+				check.Equal(t, p.Code, problem.BadInput, "%s %q", name, query)
+				check.True(t, p.Message != "", "%s %q: got %v, want a 400", name, query, err)
 				continue
 			}
 			canonical := Canonical(testParams, values)
@@ -27,9 +27,8 @@ func FuzzForm(f *testing.F) {
 			if values["limit"] == int64(50) { // the default, which a canonical form leaves out
 				delete(values, "limit")
 			}
-			if err != nil || !reflect.DeepEqual(again, values) {
-				t.Errorf("%s %q: got %v and %v from %q, want %v", name, query, again, err, canonical, values)
-			}
+			check.OK(t, err, "%s %q", name, query)
+			check.DeepEqual(t, again, values, "%s %q: from %q", name, query, canonical)
 		}
 	})
 }

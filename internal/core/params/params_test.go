@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -79,9 +78,10 @@ func TestRead(t *testing.T) {
 		for form, want := range map[bool]string{false: c.strict, true: c.form} {
 			values, err := read(c.query, testParams, form)
 			if err != nil {
-				if p := (*problem.Problem)(nil); !errors.As(err, &p) || p.Code != problem.BadInput || p.Message != want {
-					t.Errorf("%.40q, form %t: got %v, want %s", c.query, form, err, want)
-				}
+				p := (*problem.Problem)(nil)
+				check.MustTrue(t, errors.As(err, &p), "%.40q, form %t: got %v, want %s", c.query, form, err, want)
+				check.Equal(t, p.Code, problem.BadInput, "%.40q, form %t", c.query, form)
+				check.Equal(t, p.Message, want, "%.40q, form %t", c.query, form)
 				continue
 			}
 			check.Equal(t, fmt.Sprint(values), want, "%.40q, form %t", c.query, form)
@@ -106,9 +106,7 @@ func TestFormat(t *testing.T) {
 func TestFromVariable(t *testing.T) {
 	schema := gqlparser.MustLoadSchema(&ast.Source{Input: `enum Sort {a b} type Query {f(n: Int, s: Sort, q: String): Int}`})
 	document, err := gqlparser.LoadQueryWithRules(schema, `query ($n: Int! = 5, $s: Sort = b, $q: String) {f(n: $n, s: $s, q: $q)}`, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.MustTrue(t, err == nil, "got %v", err)
 	var got []Param
 	for _, v := range document.Operations[0].VariableDefinitions {
 		got = append(got, FromVariable(v))
@@ -118,7 +116,5 @@ func TestFromVariable(t *testing.T) {
 		{Name: "s", Kind: "Sort", Values: []string{"a", "b"}, Min: math.MinInt32, Max: math.MaxInt32, Default: "b"},
 		{Name: "q", Kind: "String", Min: math.MinInt32, Max: math.MaxInt32},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	check.DeepEqual(t, got, want)
 }

@@ -106,9 +106,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	s := &shard{}
 	on := s.on(someDay)
 	fill(s, someDay, 2*maxSubjects/shardCount)
-	if got := len(on.counts); got > maxSubjects/shardCount {
-		t.Errorf("got %d subjects in memory, want at most %d", got, maxSubjects/shardCount)
-	}
+	got := len(on.counts)
+	check.True(t, got <= maxSubjects/shardCount, "got %d subjects in memory, want at most %d", got, maxSubjects/shardCount)
 	check.Equal(t, on.counts[Account(7)].count(), 90, "count for the largest count")
 }
 
@@ -149,9 +148,7 @@ func TestMemoryOfAllDaysIsBounded(t *testing.T) {
 		for _, d := range s.days {
 			total += len(d.counts)
 		}
-		if total > 2*most {
-			t.Errorf("got %d subjects in memory, want at most %d", total, 2*most)
-		}
+		check.True(t, total <= 2*most, "got %d subjects in memory, want at most %d", total, 2*most)
 		check.Equal(t, s.peek(Account(7), day).count(), 90, "largest count")
 		if got := s.peek(Account(7), day-1).count(); day > someDay && got != 90 {
 			t.Errorf("largest count of the day before: got %d, want 90", got)

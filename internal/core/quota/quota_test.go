@@ -25,9 +25,10 @@ func TestDecide(t *testing.T) {
 	} {
 		check.Equal(t, Decide(c.now, DayOf(c.now), c.limit, c.count), c.want, "%v, %d of %d", c.now, c.count, c.limit)
 	}
-	if day := DayOf(midnight); day.String() != "2026-11-16" || DayOf(midnight.Add(-1)) != day-1 || DayOf(noon.In(time.FixedZone("", -12*3600))).String() != "2026-11-15" {
-		t.Errorf("got %s, want 2026-11-16 to start at midnight UTC", day)
-	}
+	day := DayOf(midnight)
+	check.Equal(t, day.String(), "2026-11-16")
+	check.Equal(t, DayOf(midnight.Add(-1)), day-1)
+	check.Equal(t, DayOf(noon.In(time.FixedZone("", -12*3600))).String(), "2026-11-15")
 }
 
 func TestSubjects(t *testing.T) {
@@ -64,9 +65,8 @@ func TestSubjects(t *testing.T) {
 	seen := map[Subject]string{Account(1): "account 1", Account(2): "account 2"}
 	for _, text := range []string{"0.0.0.1", "0.0.0.2", "192.0.2.1", "2001:db8::", "2001:db8:0:1::", "::1", "fe80::"} {
 		subject := Address(netip.MustParseAddr(text))
-		if other, ok := seen[subject]; ok {
-			t.Errorf("got the subject of %s for %s, want another", other, text)
-		}
+		other, ok := seen[subject]
+		check.True(t, !ok, "got the subject of %s for %s, want another", other, text)
 		seen[subject] = text
 	}
 }

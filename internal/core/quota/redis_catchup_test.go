@@ -218,9 +218,8 @@ func TestRequestsBeforeCatchUpWithRedis(t *testing.T) {
 	}
 	r.unavailable = true
 	catchUp(t, r)
-	if got := r.stored(t); got != 100 || len(r.unsent) != 0 {
-		t.Errorf("got count %d in Redis and %v still to add, want 100 and none", got, r.unsent)
-	}
+	check.Equal(t, r.stored(t), 100, r.unsent)
+	check.Equal(t, len(r.unsent), 0, r.unsent)
 }
 
 // A lower count in Redis is a loss, unless other servers refunded requests.
@@ -246,9 +245,9 @@ func TestCountsOfOtherServersWithRedis(t *testing.T) {
 		batch[0].due = time.Now().Add(patientTimeout)
 		r.send(batch)
 		check.Equal(t, <-batch[0].count, c.want, "%s: count", name)
-		if want := min(c.want, 100); r.known() != want || r.stored(t) != want {
-			t.Errorf("%s: got known count %d and %d in Redis, want %d", name, r.known(), r.stored(t), want)
-		}
+		want := min(c.want, 100)
+		check.Equal(t, r.known(), want, name)
+		check.Equal(t, r.stored(t), want, name)
 	}
 }
 
@@ -261,9 +260,7 @@ func TestErrorInBatchWithRedis(t *testing.T) {
 		req.due = time.Now().Add(patientTimeout)
 	}
 	r.send(batch)
-	if !r.Unavailable() {
-		t.Error("got an available Redis, want it unavailable")
-	}
+	check.True(t, r.Unavailable(), "got an available Redis, want it unavailable")
 	r.clear(t)
 	r.store(t, tally{granted: 33})
 	catchUp(t, r)

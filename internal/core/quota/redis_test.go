@@ -61,9 +61,7 @@ func TestReplicasCountTogetherWithRedis(t *testing.T) {
 	check.Equal(t, stores[3].Take(t.Context(), somebody, someDay+1, 100), 1, "count on the next day")
 	check.Equal(t, stores[0].Take(t.Context(), Account(3), someDay, 0), 1, "count without a limit")
 	ttl := time.Duration(stores[0].(*Redis).do(t, "TTL", redisKey(key{someDay, somebody})).(int64)) * time.Second
-	if ttl <= dayLength || ttl > retention {
-		t.Errorf("got a count that expires in %v, want more than a day and at most %v", ttl, retention)
-	}
+	check.True(t, ttl > dayLength && ttl <= retention, "got a count that expires in %v, want more than a day and at most %v", ttl, retention)
 }
 
 // One server counts exactly across an outage of Redis.
@@ -98,9 +96,7 @@ func TestOutageWithRedis(t *testing.T) {
 			}
 			check.Equal(t, granted, 40, "granted after 60 of 100")
 			check.Equal(t, strings.Count(log.String(), "redis unavailable"), 1, "log lines about the outage")
-			if stores[0].(*Redis).Fallbacks.Load() == 0 {
-				t.Error("got 0 fallbacks in the metric, want some")
-			}
+			check.True(t, stores[0].(*Redis).Fallbacks.Load() != 0, "got 0 fallbacks in the metric, want some")
 		})
 	}
 }
@@ -169,9 +165,7 @@ func TestEmptyingWithRedis(t *testing.T) {
 			granted++
 		}
 	}
-	if granted > 104 {
-		t.Errorf("got %d granted with a limit of 100, want at most 104", granted)
-	}
+	check.True(t, granted <= 104, "got %d granted with a limit of 100, want at most 104", granted)
 }
 
 // Refunds by other servers are not mistaken for lost counts.
@@ -215,9 +209,8 @@ func TestWrongClockWithRedis(t *testing.T) {
 	wantCount(t, stores[0], someDay+1000, 1)
 	server.Stop() // the right day's count is still in memory
 	for _, s := range stores {
-		if got := s.(*Redis).known(); got < want-1 {
-			t.Errorf("got count %d without Redis, want at least %d", got, want-1)
-		}
+		got := s.(*Redis).known()
+		check.True(t, got >= want-1, "got count %d without Redis, want at least %d", got, want-1)
 	}
 }
 

@@ -100,9 +100,8 @@ func TestWatchSeesRestoredRelease(t *testing.T) {
 		seen := watch(t, s)
 		release(t, s, 7)
 		wantSeen(t, seen, 7)
-		if _, err := s.Write.Release.Delete().Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Write.Release.Delete().Exec(t.Context())
+		check.OK(t, err)
 		wantSeen(t, seen, 0)
 		release(t, s, 3)
 		wantSeen(t, seen, 3)
@@ -119,9 +118,8 @@ func TestLostCommitHasUnknownOutcome(t *testing.T) {
 		return err
 	})
 	var databaseErr *store.Error
-	if !errors.As(err, &databaseErr) || !databaseErr.CommitUnknown {
-		t.Errorf("got %v, want a store.Error with an unknown outcome", err)
-	}
+	check.MustTrue(t, errors.As(err, &databaseErr), "got %v, want a store.Error with an unknown outcome", err)
+	check.Equal(t, databaseErr.CommitUnknown, true)
 }
 
 // An operator's database settings do not change what is read and written.
@@ -133,9 +131,8 @@ func TestUnusualServerSettings(t *testing.T) {
 			cfg := testkit.Postgres(t)
 			admin := open(t, cfg)
 			u, _ := neturl.Parse(cfg.DatabaseURL)
-			if _, err := admin.Write.ExecContext(t.Context(), "ALTER DATABASE "+u.Path[1:]+" SET "+setting); err != nil {
-				t.Fatal(err)
-			}
+			_, err := admin.Write.ExecContext(t.Context(), "ALTER DATABASE "+u.Path[1:]+" SET "+setting)
+			check.OK(t, err)
 			var all sync.WaitGroup
 			for range 4 {
 				s := open(t, cfg)
@@ -311,13 +308,10 @@ func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
 				p.stopped.Store(true)
 				time.AfterFunc(50*time.Millisecond, cancel)
 			})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want %v", err, context.Canceled)
-			}
+			check.Is(t, err, context.Canceled)
 			p.stopped.Store(false)
-			if _, err := db.ExecContext(t.Context(), "SELECT 1"); err != nil {
-				t.Errorf("afterwards: got %v, want no error", err)
-			}
+			_, err = db.ExecContext(t.Context(), "SELECT 1")
+			check.Equal(t, err, nil, "afterwards")
 		})
 	}
 }
@@ -332,9 +326,9 @@ func TestInterruptedCommitHasUnknownOutcome(t *testing.T) {
 		time.AfterFunc(50*time.Millisecond, cancel)
 		return nil
 	})
-	if databaseErr, found := errors.AsType[*store.Error](err); !found || !databaseErr.CommitUnknown {
-		t.Errorf("got %v, want a store.Error with an unknown outcome", err)
-	}
+	databaseErr, found := errors.AsType[*store.Error](err)
+	check.Equal(t, found, true)
+	check.Equal(t, databaseErr.CommitUnknown, true)
 }
 
 // The database stops working for a caller that is gone.
@@ -355,9 +349,7 @@ func TestContextCancelsStatement(t *testing.T) {
 	}
 	wait.Until(t, "the statement runs", running)
 	cancel()
-	if err := wait.Receive(t, "the caller has an error", failed); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
+	check.Is(t, wait.Receive(t, "the caller has an error", failed), context.Canceled)
 	wait.Until(t, "the statement was canceled", func() bool { return !running() })
 }
 
@@ -374,13 +366,10 @@ func TestCanceledQueryIsNotAStoreError(t *testing.T) {
 				cancel()
 				return fails
 			})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("canceled: got %v, want %v", err, context.Canceled)
-			}
+			check.Is(t, err, context.Canceled, "canceled")
 			err = s.Update(t.Context(), func(*ent.Tx) error { return fails })
-			if databaseErr := (*store.Error)(nil); !errors.As(err, &databaseErr) {
-				t.Errorf("not canceled: got %v, want a store.Error", err)
-			}
+			databaseErr := (*store.Error)(nil)
+			check.True(t, errors.As(err, &databaseErr), "not canceled: got %v, want a store.Error", err)
 		})
 	}
 }
@@ -391,12 +380,9 @@ func TestClientsReturnStoreErrors(t *testing.T) {
 		release(t, s, 1)
 		again := s.Write.Release.Create().SetID(1).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 			SetToolsRetired(0).SetComparisonsTotal(0).Exec(t.Context())
-		if !ent.IsConstraintError(again) {
-			t.Errorf("got %v, want a constraint error", again)
-		}
-		if _, err := s.Write.ExecContext(t.Context(), "DROP TABLE minutes"); err != nil {
-			t.Fatal(err)
-		}
+		check.True(t, ent.IsConstraintError(again), "got %v, want a constraint error", again)
+		_, err := s.Write.ExecContext(t.Context(), "DROP TABLE minutes")
+		check.OK(t, err)
 		_, read := s.Read.Minute.Query().All(t.Context())
 		_, counted := s.Read.Minute.Query().Count(t.Context())
 		_, keys := s.Keys.Minute.Query().IDs(t.Context())
@@ -406,9 +392,9 @@ func TestClientsReturnStoreErrors(t *testing.T) {
 			"created": s.Write.Minute.Create().SetID(1).SetChecks(1).SetFailed(0).Exec(t.Context()),
 			"rows":    store.ScanRows(t.Context(), s.Keys, func(*sql.Rows) error { return nil }, "SELECT id FROM minutes"),
 		} {
-			if databaseErr := (*store.Error)(nil); !errors.As(err, &databaseErr) || databaseErr.Cause == nil {
-				t.Errorf("%s: got %v, want a store.Error with its cause", name, err)
-			}
+			databaseErr := (*store.Error)(nil)
+			check.MustTrue(t, errors.As(err, &databaseErr), "%s: got %v, want a store.Error with its cause", name, err)
+			check.Fails(t, databaseErr.Cause, name)
 		}
 	})
 }

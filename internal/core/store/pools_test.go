@@ -45,9 +45,7 @@ func (r *recorder) wantStatement(t *testing.T, pool, statement string) {
 	all := strings.Join(r.statements, "\n")
 	check.Contains(t, all, pool+": "+statement, "%d", r.started-r.ended)
 	check.Equal(t, r.started, r.ended, "%d", r.started-r.ended)
-	if strings.Contains(all, "secret") {
-		t.Errorf("got arguments in the statements, want placeholders:\n%s", all)
-	}
+	check.Lacks(t, all, "secret", "arguments in the statements")
 	r.statements = nil
 }
 
@@ -66,9 +64,8 @@ func TestHookSeesEveryStatement(t *testing.T) {
 		})
 		check.OK(t, err)
 		r.wantStatement(t, "writer", "COMMIT")
-		if _, err := s.Read.Category.Get(t.Context(), "secret"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.Read.Category.Get(t.Context(), "secret")
+		check.OK(t, err)
 		r.wantStatement(t, "reader", "SELECT ")
 		err = s.Snapshot(t.Context(), func(db *ent.Client, _ *ent.Release) error {
 			rows, err := db.QueryContext(t.Context(), "SELECT slug FROM categories")
@@ -84,9 +81,9 @@ func TestHookSeesEveryStatement(t *testing.T) {
 		check.OK(t, err)
 		_ = rows.Close()
 		r.wantStatement(t, "reader", "SELECT 7")
-		if _, err := s.Read.QueryContext(t.Context(), "SELECT FROM nowhere"); err == nil || fmt.Sprint(r.failed) != fmt.Sprint(err) {
-			t.Errorf("got %v, want the failure %v", r.failed, err)
-		}
+		_, err = s.Read.QueryContext(t.Context(), "SELECT FROM nowhere")
+		check.Fails(t, err, r.failed)
+		check.Equal(t, fmt.Sprint(r.failed), fmt.Sprint(err), r.failed)
 		// The hook also sees transactions that bypass ent.
 		err = s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 			_, err := tx.ExecContext(t.Context(), "UPDATE tools SET name = name")
@@ -94,9 +91,9 @@ func TestHookSeesEveryStatement(t *testing.T) {
 		})
 		check.OK(t, err)
 		r.wantStatement(t, "writer", "UPDATE tools")
-		if pools := s.Pools(); len(pools) != 3 || pools["keys"] == nil || pools["reader"] == nil || pools["writer"] == nil {
-			t.Errorf("got pools %v, want reader, writer and keys", pools)
-		}
+		pools := s.Pools()
+		check.Equal(t, len(pools), 3, "pools %v", pools)
+		check.True(t, pools["keys"] != nil && pools["reader"] != nil && pools["writer"] != nil, "got pools %v, want reader, writer and keys", pools)
 	})
 }
 
@@ -120,21 +117,19 @@ func TestHookKeepsFeaturesOfDrivers(t *testing.T) {
 			return
 		}
 		var found bool
-		if err := hooked.QueryRowContext(t.Context(), "SELECT 'b' = ANY($1)", []string{"a", "b"}).Scan(&found); err != nil || !found {
-			t.Errorf("slice as an argument: got %t, %v, want true", found, err)
-		}
+		check.OK(t, hooked.QueryRowContext(t.Context(), "SELECT 'b' = ANY($1)", []string{"a", "b"}).Scan(&found), "slice as an argument")
+		check.Equal(t, found, true, "slice as an argument")
 		tx, err := hooked.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
 		check.OK(t, err)
-		if _, err := tx.ExecContext(t.Context(), "UPDATE tools SET name = name"); err == nil {
-			t.Error("write in a read-only transaction: got no error, want one")
-		}
+		_, err = tx.ExecContext(t.Context(), "UPDATE tools SET name = name")
+		check.Fails(t, err, "write in a read-only transaction")
 		_ = tx.Rollback()
 		rows, err := hooked.QueryContext(t.Context(), "SELECT 1 / (2 - i) FROM generate_series(1, 2) i")
 		check.OK(t, err)
 		for rows.Next() {
 		}
-		if err := rows.Err(); err == nil || r.failed == nil || r.started != r.ended {
-			t.Errorf("got %v and %v in the hook, want the same error of the second row", err, r.failed)
-		}
+		check.Fails(t, rows.Err())
+		check.Fails(t, r.failed)
+		check.Equal(t, r.started, r.ended)
 	})
 }

@@ -44,12 +44,11 @@ func TestDriftFindsDifferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
-				if _, err := testkit.Open(t, cfg).Write.ExecContext(t.Context(), statement); err != nil {
-					t.Fatal(err)
-				}
-				if statements, err := drift.Statements(t.Context(), cfg); err != nil || statements == "" {
-					t.Errorf("got drift %q and error %v, want some drift", statements, err)
-				}
+				_, err := testkit.Open(t, cfg).Write.ExecContext(t.Context(), statement)
+				check.OK(t, err)
+				statements, err := drift.Statements(t.Context(), cfg)
+				check.OK(t, err)
+				check.True(t, statements != "", "got drift %q and no error, want some drift", statements)
 			})
 		})
 	}
@@ -77,12 +76,13 @@ func TestUpgrade(t *testing.T) {
 		exec(t, s, `INSERT INTO key_usages (account_id, day, key, endpoint, requests) VALUES (1, '2026-11-15', 'k', '/mcp', 1), (1, '2026-11-15', '', '/mcp', 3), (1, '2026-11-16', 'k', '/mcp', 3)`)
 		markMigrated(t, s, 25)
 
-		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 || done[0].Version != 26 {
-			t.Fatalf("got migrations %v and %v, want 26 first", done, err)
-		}
-		if statements, err := drift.Statements(t.Context(), cfg); err != nil || statements != "" {
-			t.Errorf("got error %v and drift from the ent schema, want none:\n%s", err, statements)
-		}
+		done, err := s.Migrate(t.Context())
+		check.OK(t, err)
+		check.MustTrue(t, len(done) != 0, "got migrations %v, want 26 first", done)
+		check.Must(t, done[0].Version, 26)
+		statements, err := drift.Statements(t.Context(), cfg)
+		check.OK(t, err)
+		check.Equal(t, statements, "")
 		ctx, e := t.Context(), s.Read.Endpoint.GetX(t.Context(), 1)
 		got := fmt.Sprint(s.Read.Account.GetX(ctx, 1).ManualPlan, s.Read.Customer.GetX(ctx, "c").NotifiedAt.UTC().Day(), e.DisabledReason, e.Categories, e.Tools,
 			s.Read.Attempt.Query().OnlyX(ctx).Response, s.Read.Minute.GetX(ctx, 1).Checks, s.Read.Notice.Query().OnlyX(ctx).Text)
@@ -99,9 +99,9 @@ func TestUpgrade(t *testing.T) {
 			texts += fmt.Sprintf("%q %q %q ", q.Title, q.Chart, q.Description)
 		}
 		check.Equal(t, texts, `"Best" "{\"kind\":\"bar\"}" "One\n\ntwo" "" "{}" "" "" "" "Only\n{a}" "é" "{}" "x" `, "saved queries")
-		if done, err := s.Migrate(ctx); err != nil || len(done) != 0 {
-			t.Errorf("second run: got migrations %v and %v, want none", done, err)
-		}
+		done, err = s.Migrate(ctx)
+		check.OK(t, err, "second run")
+		check.Equal(t, len(done), 0, "second run: migrations %v", done)
 	})
 }
 
@@ -130,9 +130,8 @@ func markMigrated(t *testing.T, s *store.Store, newest int) {
 
 func exec(t *testing.T, s *store.Store, statement string) {
 	t.Helper()
-	if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
-		t.Fatalf("%s: got %v, want no error", statement, err)
-	}
+	_, err := s.Write.ExecContext(t.Context(), statement)
+	check.OK(t, err, statement)
 }
 
 func TestMigrateAppliesOnce(t *testing.T) {
@@ -141,12 +140,12 @@ func TestMigrateAppliesOnce(t *testing.T) {
 		if err := s.CheckMigrated(t.Context()); err == nil || !strings.Contains(err.Error(), "run palmares migrate up") {
 			t.Errorf("check before migrating: got %v, want a hint to run palmares migrate up", err)
 		}
-		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 {
-			t.Fatalf("first run: got migrations %v and %v, want all", done, err)
-		}
-		if done, err := s.Migrate(t.Context()); err != nil || len(done) != 0 {
-			t.Errorf("second run: got migrations %v and %v, want none", done, err)
-		}
+		done, err := s.Migrate(t.Context())
+		check.OK(t, err, "first run")
+		check.MustTrue(t, len(done) != 0, "first run: got migrations %v, want all", done)
+		done, err = s.Migrate(t.Context())
+		check.OK(t, err, "second run")
+		check.Equal(t, len(done), 0, "second run: migrations %v", done)
 		check.Equal(t, s.CheckMigrated(t.Context()), nil, "check after migrating")
 	})
 }
@@ -185,9 +184,8 @@ func TestNewerDatabaseIsRejected(t *testing.T) {
 		steps, err := s.Migrations(t.Context())
 		check.OK(t, err)
 		newest := steps[len(steps)-1].Version
-		if _, err := s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3)
+		check.OK(t, err)
 		want := fmt.Sprintf("the database is at migration %d, but this version of palmares supports only up to %d: upgrade palmares", newest+3, newest)
 		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("migrate: got %v, want %s", err, want)
@@ -209,12 +207,10 @@ func TestFailedMigrationChangesNothing(t *testing.T) {
 		}
 		_, err := s.Migrate(t.Context())
 		var databaseErr *store.Error
-		if !errors.As(err, &databaseErr) || strings.Contains(err.Error(), "sections") {
-			t.Errorf("got %v, want a store.Error that does not name the table", err)
-		}
-		if _, err := s.Write.ExecContext(t.Context(), `SELECT * FROM categories`); err == nil {
-			t.Error("got table categories of the failed migration, want none")
-		}
+		check.MustTrue(t, errors.As(err, &databaseErr), "got %v, want a store.Error that does not name the table", err)
+		check.Lacks(t, err.Error(), "sections")
+		_, err = s.Write.ExecContext(t.Context(), `SELECT * FROM categories`)
+		check.Fails(t, err)
 	})
 }
 
@@ -225,12 +221,11 @@ func TestSQLiteSettings(t *testing.T) {
 		check.Equal(t, pragmaOf(t, s.Write, pragma), want, pragma)
 	}
 	check.Equal(t, pragmaOf(t, s.Read, "query_only"), "1", "query_only of readers")
-	if _, err := s.Read.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").Save(t.Context()); err == nil {
-		t.Error("write by a reader: got no error, want one")
-	}
-	if info, err := os.Stat(filepath.Join(cfg.DataDir, "palmares.db")); err != nil || info.Size() == 0 {
-		t.Errorf("got %v, want a database file", err)
-	}
+	_, err := s.Read.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").Save(t.Context())
+	check.Fails(t, err, "write by a reader")
+	info, err := os.Stat(filepath.Join(cfg.DataDir, "palmares.db"))
+	check.OK(t, err)
+	check.True(t, info.Size() != 0, "got %v, want a database file", err)
 }
 
 func pragmaOf(t *testing.T, client *ent.Client, name string) string {

@@ -31,9 +31,8 @@ func TestCSVRows(t *testing.T) {
 	}
 	for dialect, want := range map[string]string{"": "a,c.d\r\n", Excel: "\uFEFFa,c.d\r\n", ExcelFR: "\uFEFFa;c.d\r\n"} {
 		var out strings.Builder
-		if err := NewWriter(&out, []string{"a", "c.d"}, dialect).WriteHeader(); err != nil || out.String() != want {
-			t.Errorf("dialect %q: got header %q and %v, want %q", dialect, out.String(), err, want)
-		}
+		check.OK(t, NewWriter(&out, []string{"a", "c.d"}, dialect).WriteHeader(), "dialect %q", dialect)
+		check.Equal(t, out.String(), want, "dialect %q", dialect)
 	}
 }
 

@@ -22,9 +22,7 @@ func TestFold(t *testing.T) {
 		"":                       "",
 		"ÇÀ ET LÀ, Noël à Büsum": "ca et la, noel a busum",
 	} {
-		if got := Fold(given); got != want {
-			t.Errorf("Fold(%q) = %q, want %q", given, got, want)
-		}
+		check.Equal(t, Fold(given), want, "Fold(%q", given)
 	}
 }
 
