@@ -193,9 +193,7 @@ func TestRules(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			valid := strings.Join(validLines, "\n")
 			feed := strings.Replace(valid, c.from, c.to, 1)
-			if feed == valid {
-				t.Fatalf("got no %q in the feed, want one to replace", c.from)
-			}
+			check.MustTrue(t, feed != valid, "got no %q in the feed, want one to replace", c.from)
 			check.Equal(t, read(t, feed), c.want)
 		})
 	}
@@ -311,9 +309,8 @@ func TestVeryLongLine(t *testing.T) {
 	var errs *ValidationError
 	_, err := Check(t.Context(), NewLines(once{feed}), nil, nil)
 	const want = "line 2: the line is longer than 1 MiB\nline 3: category \"code\": label: is required, but missing"
-	if !errors.As(err, &errs) || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	check.MustTrue(t, errors.As(err, &errs), "got %v, want %s", err, want)
+	check.Equal(t, err.Error(), want)
 }
 
 func TestLongestLine(t *testing.T) {
@@ -341,9 +338,8 @@ func (endlessText) Read(p []byte) (int, error) { return copy(p, letters), nil }
 func TestReadingStopsWhenCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Check(ctx, NewLines(strings.NewReader(strings.Join(validLines, "\n"))), nil, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
+	_, err := Check(ctx, NewLines(strings.NewReader(strings.Join(validLines, "\n"))), nil, nil)
+	check.Is(t, err, context.Canceled)
 }
 
 type failingDisk struct{}
@@ -353,9 +349,8 @@ func (failingDisk) Read([]byte) (int, error) { return 0, errors.New("input/outpu
 func TestFailingDiskIsNotAValidationError(t *testing.T) {
 	_, err := Check(t.Context(), NewLines(once{io.MultiReader(strings.NewReader(validHeader+"\n"), failingDisk{})}), nil, nil)
 	var errs *ValidationError
-	if err == nil || errors.As(err, &errs) {
-		t.Errorf("got %v, want an error that is not a ValidationError", err)
-	}
+	check.Fails(t, err)
+	check.True(t, !errors.As(err, &errs), "got %v, want an error that is not a ValidationError", err)
 }
 
 // FuzzRead checks that errors of a feed have lines, and that a feed does not change when it
@@ -369,9 +364,7 @@ func FuzzRead(f *testing.F) {
 		before, err := Check(context.Background(), NewLines(bytes.NewReader(feed)), nil, nil)
 		if err != nil {
 			var errs *ValidationError
-			if !errors.As(err, &errs) || len(errs.List) == 0 || errs.List[0].At.Line < 1 {
-				t.Fatalf("got %v, want errors with lines", err)
-			}
+			check.MustTrue(t, errors.As(err, &errs) && len(errs.List) != 0 && errs.List[0].At.Line >= 1, "got %v, want errors with lines", err)
 			return
 		}
 		var again bytes.Buffer

@@ -142,9 +142,8 @@ func TestSameFiles(t *testing.T) {
 		}
 		_, err := publish.Prune(t.Context(), s, 4)
 		check.OK(t, err)
-		if _, err := Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil); !errors.Is(err, store.ErrNoRelease) {
-			t.Errorf("got %v for a pruned release, want ErrNoRelease", err)
-		}
+		_, err = Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil)
+		check.Is(t, err, store.ErrNoRelease, "a pruned release")
 		_, written := write(t, s, 5)
 		for _, f := range written[1:] {
 			if same := f.SHA256 == known[5][f.Name]; same == slices.Contains([]string{"history.parquet", "releases.parquet"}, f.Name) {
@@ -170,9 +169,7 @@ func TestParquetColumns(t *testing.T) {
 			t.Errorf("%s: got %d rows, want %d", f.Name, p.NumRows(), f.Rows)
 		}
 		for _, group := range p.Metadata().RowGroups {
-			if len(group.SortingColumns) == 0 {
-				t.Errorf("%s: got no sorting columns, want the key", f.Name)
-			}
+			check.True(t, len(group.SortingColumns) != 0, "%s: got no sorting columns, want the key", f.Name)
 			for _, c := range group.Columns {
 				if c.MetaData.Statistics.MinValue == nil && c.MetaData.Statistics.NullCount != c.MetaData.NumValues {
 					t.Errorf("%s: got no statistics of %v, want bounds", f.Name, c.MetaData.PathInSchema)
@@ -206,9 +203,8 @@ func TestParquetColumns(t *testing.T) {
 	check.OK(t, err)
 	defer db.Close()
 	var n int
-	if err := db.QueryRowContext(t.Context(), equal).Scan(&n); err != nil || n > 0 {
-		t.Errorf("got %d versions with the values of the previous one and %v, want none", n, err)
-	}
+	check.OK(t, db.QueryRowContext(t.Context(), equal).Scan(&n))
+	check.True(t, n == 0, "got %d versions with the values of the previous one, want none", n)
 }
 
 // A new field of a tool is a column of the files and of the history.
@@ -273,9 +269,7 @@ func TestNullColumns(t *testing.T) {
 			check.Equal(t, c.Type().String(), want, table.name)
 		}
 	}
-	if nulls < 10 {
-		t.Errorf("got %d columns that are null, want at least 10", nulls)
-	}
+	check.True(t, nulls >= 10, "got %d columns that are null, want at least 10", nulls)
 }
 
 // The content of all Parquet files of a release. If it changes, increase Format.
@@ -307,9 +301,9 @@ func TestSnappy(t *testing.T) {
 		}
 		packed, err := new(portableSnappy).Encode(nil, text)
 		check.OK(t, err)
-		if got, err := new(portableSnappy).Decode(nil, packed); err != nil || !bytes.Equal(got, text) {
-			t.Fatalf("got %v for %d bytes, want them back", err, len(text))
-		}
+		got, err := new(portableSnappy).Decode(nil, packed)
+		check.OK(t, err)
+		check.Must(t, string(got), string(text))
 	}
 }
 
@@ -359,9 +353,9 @@ func TestArchiveVerifies(t *testing.T) {
 		a := newArchive(t, s, folder, 1<<30)
 		_, err := a.Get(t.Context(), release, 1, Requester{})
 		check.OK(t, err)
-		if got, _ := os.ReadFile(path); !bytes.Equal(got, whole) || a.Built.Load() != c.builds {
-			t.Errorf("%s: got %d bytes and %d builds, want the original file and %d", name, len(got), a.Built.Load(), c.builds)
-		}
+		got, _ := os.ReadFile(path)
+		check.Equal(t, string(got), string(whole), name)
+		check.Equal(t, a.Built.Load(), c.builds, name)
 	}
 }
 
@@ -385,9 +379,8 @@ func TestArchiveStaysInFolder(t *testing.T) {
 		},
 	} {
 		check.OK(t, errors.Join(os.RemoveAll(filepath.Join(set.folder, SQLiteFile)), damage()))
-		if _, err := open(set.folder); err == nil {
-			t.Errorf("%s: got a set with a file of another folder, want an error", name)
-		}
+		_, err := open(set.folder)
+		check.Fails(t, err, name)
 	}
 }
 
@@ -401,20 +394,17 @@ func TestArchiveInterrupted(t *testing.T) {
 	_ = a.turn.Acquire(t.Context(), 1) // the build waits
 	waiting, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := a.Get(waiting, release, 1, Requester{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v while it is being written, want the end of the context", err)
-	}
+	_, err := a.Get(waiting, release, 1, Requester{})
+	check.Is(t, err, context.Canceled, "while it is being written")
 	a.stop()
 	a.turn.Release(1)
-	if _, err := a.Get(t.Context(), release, 1, Requester{}); err == nil {
-		t.Error("got files of an interrupted build, want an error")
-	}
+	_, err = a.Get(t.Context(), release, 1, Requester{})
+	check.Fails(t, err)
 	if got := entries(t, folder); len(got) > 0 {
 		t.Errorf("got %v, want nothing", got)
 	}
-	if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{}); err != nil {
-		t.Error(err)
-	}
+	_, err = newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
+	check.Equal(t, err, nil)
 }
 
 // An account waits for its own builds, not for those of others, and cannot have old
@@ -439,9 +429,8 @@ func TestBuildsOfAccounts(t *testing.T) {
 		{1, 1, 1, context.Canceled}, {1, 1, 1, context.Canceled}, // the same build
 		{1, 2, 1, ErrBusy}, {2, 2, 2, context.Canceled}, {3, 2, 2, context.Canceled}, {3, 3, 3, context.Canceled},
 	} {
-		if err := get(c.account, c.release); !errors.Is(err, c.want) || counted != c.counted {
-			t.Errorf("%+v: got %v and %d requests counted, want them", c, err, counted)
-		}
+		check.Is(t, get(c.account, c.release), c.want, "%+v", c)
+		check.Equal(t, counted, c.counted, "%+v", c)
 	}
 	a.turn.Release(1)
 	for _, release := range all {
@@ -450,18 +439,14 @@ func TestBuildsOfAccounts(t *testing.T) {
 	}
 	check.OK(t, os.RemoveAll(a.folder)) // as if others had needed the room
 	refusal = errors.New("the quota is used up")
-	if err := get(1, 1); err != refusal || a.Built.Load() != 3 {
-		t.Errorf("got %v and %d builds, want the refusal and 3", err, a.Built.Load())
-	}
+	check.Equal(t, get(1, 1), refusal)
+	check.Equal(t, a.Built.Load(), 3)
 	refusal, counted = nil, 0
 	a.starts[1] = slices.Repeat([]time.Time{time.Now()}, maxBuildsPerHour)
-	if err := get(1, 1); err != error(ErrTooMany) || counted != 0 {
-		t.Errorf("got %v and %d requests counted, want the account limited", err, counted)
-	}
+	check.Equal(t, get(1, 1), error(ErrTooMany))
+	check.Equal(t, counted, 0)
 	a.starts[1] = slices.Repeat([]time.Time{time.Now().Add(-time.Hour)}, maxBuildsPerHour)
-	if err := get(1, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v after an hour, want a build", err)
-	}
+	check.Is(t, get(1, 1), context.Canceled, "after an hour")
 }
 
 // The oldest files make room for new ones.
@@ -485,9 +470,8 @@ func TestArchiveLimit(t *testing.T) {
 	if got := entries(t, folder); len(got) != 3 || a.Find(all[1], 1) != nil || a.Find(all[2], 1) == nil || a.Find(all[0], 1) == nil || a.Built.Load() != 3 {
 		t.Errorf("got %v after %d builds, want the first and third release and the operator's file after 3", got, a.Built.Load())
 	}
-	if _, err := newArchive(t, s, t.TempDir(), 1000).Get(t.Context(), all[0], 1, Requester{}); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("got %v, want ErrTooLarge", err)
-	}
+	_, err = newArchive(t, s, t.TempDir(), 1000).Get(t.Context(), all[0], 1, Requester{})
+	check.Is(t, err, ErrTooLarge)
 }
 
 // The newest files stay when others make room, and pruning removes what it touches.
@@ -511,9 +495,9 @@ func TestArchivePrepares(t *testing.T) {
 	newest, err := s.CurrentRelease(t.Context())
 	check.OK(t, err)
 	a.Prepare(t.Context(), newest)
-	if got := entries(t, folder); len(got) != 1 || a.Find(newest, 3) == nil || !strings.HasPrefix(got[0], "4-3-") {
-		t.Errorf("got %v after pruning, want the newest files without older releases", got)
-	}
+	got := entries(t, folder)
+	check.Must(t, len(got), 1, "%v after pruning", got)
+	check.True(t, a.Find(newest, 3) != nil && strings.HasPrefix(got[0], "4-3-"), "got %v after pruning, want the newest files without older releases", got)
 }
 
 // The newest files stay even if the limit is too small for any others, and are replaced
@@ -526,9 +510,8 @@ func TestArchiveForOneRelease(t *testing.T) {
 	a.Prepare(t.Context(), all[1])
 	newest := a.Find(all[1], 1)
 	a.maxBytes = 3 * newest.size() / 2
-	if _, err := a.Get(t.Context(), all[0], 1, Requester{}); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("got %v for an earlier release, want ErrTooLarge", err)
-	}
+	_, err := a.Get(t.Context(), all[0], 1, Requester{})
+	check.Is(t, err, ErrTooLarge, "an earlier release")
 	if a.Find(all[1], 1) == nil || len(entries(t, folder)) != 1 {
 		t.Errorf("got %v, want the newest files alone", entries(t, folder))
 	}
@@ -546,9 +529,8 @@ func TestArchiveFullDisk(t *testing.T) {
 	publishRelease(t, s, 1)
 	for _, size := range []int{16 << 10, 64 << 10} { // a Parquet file or SQLite does not fit
 		folder := testkit.SmallDisk(t, size)
-		if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1, Requester{}); err == nil {
-			t.Errorf("got files on a disk of %d bytes, want an error", size)
-		}
+		_, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1, Requester{})
+		check.Fails(t, err, "files on a disk of %d bytes", size)
 		if got := entries(t, folder); len(got) > 0 {
 			t.Errorf("got %v on the full disk, want nothing", got)
 		}

@@ -368,17 +368,14 @@ func TestEventsRebuildEveryRelease(t *testing.T) {
 			}
 			after, more = "&after="+page.Next, len(page.Data) > 0
 		}
-		if release != last || last < 35 {
-			t.Errorf("got events up to release %d, want %d, at least 35", release, last)
-		}
+		check.Equal(t, release, last)
+		check.True(t, last >= 35, "got events up to release %d, want %d, at least 35", release, last)
 		for _, event := range []string{
 			"category.created", "category.updated", "category.removed", "tool.created", "tool.updated", "tool.retired", "tool.removed",
 			"retired.updated", "price.changed", "price.backfilled", "comparatif.published", "comparatif.updated", "comparatif.removed",
 			"category.updated translations", "tool.updated translations", "tool.updated sources", "comparatif.updated translations",
 		} {
-			if seen[event] < 3 {
-				t.Errorf("%s: got %d events, want at least 3", event, seen[event])
-			}
+			check.True(t, seen[event] >= 3, "%s: got %d events, want at least 3", event, seen[event])
 		}
 	})
 }

@@ -37,14 +37,10 @@ func TestDiffAgreesWithImport(t *testing.T) {
 			for _, e := range s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(report.Release), journalentry.EventNotNil()).AllX(t.Context()) {
 				events[*e.Event]++
 			}
-			if !maps.Equal(diff.Events, events) {
-				t.Fatalf("feed %d: got events %v, want those of the journal, %v", i, diff.Events, events)
-			}
+			check.MustTrue(t, maps.Equal(diff.Events, events), "feed %d: got events %v, want those of the journal, %v", i, diff.Events, events)
 			after := exported(t, s)
 			checkDiff(t, diff, before, after)
-			if t.Failed() {
-				t.Fatalf("feed %d has the wrong diff above", i)
-			}
+			check.MustTrue(t, !t.Failed(), "feed %d has the wrong diff above", i)
 			for _, c := range slices.Concat(diff.Tools, diff.Comparisons, diff.Categories) {
 				seen[c.Type+" "+c.Change]++
 			}
@@ -58,9 +54,7 @@ func TestDiffAgreesWithImport(t *testing.T) {
 			"comparatif created", "comparatif updated", "comparatif removed", "category created", "category updated", "category removed",
 			"price", "history", "score",
 		} {
-			if seen[kind] == 0 {
-				t.Errorf("%s: got no changes, want some", kind)
-			}
+			check.True(t, seen[kind] != 0, "%s: got no changes, want some", kind)
 		}
 	})
 }

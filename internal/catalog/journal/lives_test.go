@@ -133,9 +133,7 @@ func TestPricesOfRandomLives(t *testing.T) {
 				eras = append(eras, era{report.Release, was})
 			}
 		}
-		if len(eras) < 20 || returns < 10 {
-			t.Fatalf("got %d releases and %d returns with another price, want at least 20 and 10", len(eras), returns)
-		}
+		check.MustTrue(t, len(eras) >= 20 && returns >= 10, "got %d releases and %d returns with another price, want at least 20 and 10", len(eras), returns)
 		api := newAPI(t, s)
 		for _, e := range eras {
 			for _, slug := range slugs {
@@ -229,9 +227,8 @@ func (a api) prices(t *testing.T, slug string, release int) (shown served) {
 			}
 		}
 	}
-	if err := json.Unmarshal(result.Data, &data); err != nil || len(result.Errors) > 0 {
-		t.Fatalf("%s: got %v and %v, want no error", query, err, result.Errors)
-	}
+	check.OK(t, json.Unmarshal(result.Data, &data), query)
+	check.Must(t, len(result.Errors), 0, "%s: %v", query, result.Errors)
 	shown.PriceHistory, shown.History = data.Tool.PriceHistory, data.Tool.History
 	for _, node := range slices.Backward(data.Tool.Changes.Nodes) { // newest first
 		change := node.After
@@ -242,9 +239,8 @@ func (a api) prices(t *testing.T, slug string, release int) (shown served) {
 		PriceHistory []record.PriceChange `json:"price_history"`
 	}
 	got := serve(a.rest, http.MethodGet, fmt.Sprintf("/api/v1/pricing/%s?as_of=%d", slug, release))
-	if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || !slices.Equal(body.PriceHistory, shown.PriceHistory) {
-		t.Errorf("%s as of %d: got %s, want the price history %v", slug, release, got.Body, shown.PriceHistory)
-	}
+	check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), "%s as of %d", slug, release)
+	check.Slices(t, body.PriceHistory, shown.PriceHistory, "%s as of %d: %s", slug, release, got.Body)
 	return shown
 }
 
@@ -269,9 +265,9 @@ func TestPricesAfterPruning(t *testing.T) {
 		want := []record.PriceChange{{
 			ChangedAt: "2026-11-02", Pricing: "payant", Price: "10 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois",
 		}}
-		if got := newAPI(t, s).prices(t, "a", 5); !slices.Equal(got.PriceHistory, want) || !slices.Equal(got.Events, want) {
-			t.Errorf("got %v and events %v, want %v", got.PriceHistory, got.Events, want)
-		}
+		got := newAPI(t, s).prices(t, "a", 5)
+		check.Slices(t, got.PriceHistory, want)
+		check.Slices(t, got.Events, want)
 
 		s.Write.PriceChange.Delete().ExecX(t.Context())
 		_, err := s.Write.ExecContext(t.Context(), "UPDATE tools SET history_hash = '' WHERE slug = 'a'")
@@ -280,9 +276,9 @@ func TestPricesAfterPruning(t *testing.T) {
 		check.OK(t, err)
 		check.Must(t, report.Release, 6, "%+v", report)
 		check.Must(t, report.Tools.Unchanged, 2, "%+v", report)
-		if got := newAPI(t, s).prices(t, "a", 6); !slices.Equal(got.PriceHistory, want) || !slices.Equal(got.Events, want) {
-			t.Errorf("got %v and events %v, want %v", got.PriceHistory, got.Events, want)
-		}
+		got = newAPI(t, s).prices(t, "a", 6)
+		check.Slices(t, got.PriceHistory, want)
+		check.Slices(t, got.Events, want)
 		if report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), publish.Options{}); err != nil || report.Release != 0 {
 			t.Errorf("got %+v and %v, want no release", report, err)
 		}

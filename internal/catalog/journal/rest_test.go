@@ -102,9 +102,7 @@ func TestEventsMatchREST(t *testing.T) {
 					continue
 				}
 				key := noun + " " + event.Slug
-				if seen[key] {
-					t.Errorf("%s: got two events of %s, want one", step.name, key)
-				}
+				check.True(t, !seen[key], "%s: got two events of %s, want one", step.name, key)
 				seen[key] = true
 				if got := [2]string{restOnly(t, event.Before, was[key]), restOnly(t, event.After, is[key])}; got != [2]string{was[key], is[key]} {
 					t.Errorf("%s: %s of %s\ngot  %s\n  to %s\nwant %s\n  to %s, as in REST", step.name, event.Type, key, got[0], got[1], was[key], is[key])
@@ -112,9 +110,8 @@ func TestEventsMatchREST(t *testing.T) {
 				if strings.HasSuffix(event.Type, ".updated") {
 					slices.Sort(event.Fields)
 					want := differing(t, string(event.Before), string(event.After))
-					if !slices.Equal(event.Fields, want) || len(want) == 0 {
-						t.Errorf("%s: changed fields of %s: got %v, want %v", step.name, key, event.Fields, want)
-					}
+					check.Slices(t, event.Fields, want, "%s: changed fields of %s", step.name, key)
+					check.True(t, len(want) != 0, "%s: changed fields of %s: got %v, want %v", step.name, key, event.Fields, want)
 				}
 			}
 			for key := range merged(was, is) {
@@ -136,9 +133,9 @@ func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	shown := map[string]string{}
 	list := func(path, noun string) {
 		var all struct{ Data []json.RawMessage }
-		if got := serve(api, http.MethodGet, "/api/v1/"+path); got.Code != 200 || json.Unmarshal(got.Body.Bytes(), &all) != nil {
-			t.Fatalf("%s: got %d %s, want 200 with a list", path, got.Code, got.Body)
-		}
+		got := serve(api, http.MethodGet, "/api/v1/"+path)
+		check.Must(t, got.Code, 200, "%s: %s", path, got.Body)
+		check.OK(t, json.Unmarshal(got.Body.Bytes(), &all), path)
 		for _, item := range all.Data {
 			var known struct{ Slug string }
 			check.OK(t, json.Unmarshal(item, &known))
@@ -187,9 +184,7 @@ func canonical(t *testing.T, text []byte) string {
 		return ""
 	}
 	var out bytes.Buffer
-	if err := json.Compact(&out, text); err != nil {
-		t.Fatalf("got %v for %s, want valid JSON", err, text)
-	}
+	check.OK(t, json.Compact(&out, text), "for %s", string(text))
 	return strings.NewReplacer(`\u001F`, `\u001f`).Replace(out.String())
 }
 

@@ -3,7 +3,6 @@ package publish_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -58,9 +57,7 @@ func TestInterruptedImport(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		if err := failedImport(t, s, ctx, duringWriting(cancel)); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want %v", err, context.Canceled)
-		}
+		check.Is(t, failedImport(t, s, ctx, duringWriting(cancel)), context.Canceled)
 	})
 }
 
@@ -87,9 +84,8 @@ func TestDiskFullDuringImport(t *testing.T) {
 		}
 		t.Cleanup(func() {
 			for _, statement := range []string{"ALTER TABLE sections SET TABLESPACE pg_default", "DROP TABLESPACE " + name} {
-				if _, err := s.Write.ExecContext(context.Background(), statement); err != nil {
-					t.Error(err)
-				}
+				_, err := s.Write.ExecContext(context.Background(), statement)
+				check.Equal(t, err, nil)
 			}
 		})
 		if err := failedImport(t, s, t.Context(), nil); err == nil || err.Error() != want {

@@ -304,9 +304,8 @@ func TestFeedChangesDuringImport(t *testing.T) {
 				if err == nil || !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("got %v, want %s", err, want)
 				}
-				if rel, _ := s.CurrentRelease(t.Context()); rel != nil {
-					t.Errorf("got release %d, want none", rel.ID)
-				}
+				rel, _ := s.CurrentRelease(t.Context())
+				check.Equal(t, rel, nil)
 			})
 		})
 	}

@@ -1,6 +1,8 @@
 package publish_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +11,9 @@ import (
 	"palmares/ent"
 	"palmares/ent/journalentry"
 	"palmares/ent/tool"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
@@ -212,9 +216,7 @@ func TestEmbeddingsEventFields(t *testing.T) {
 			var all []string
 			for _, e := range events {
 				all = append(all, strings.Join(e.Fields, "+"))
-				if strings.Contains(string(e.JSON()), `"metadata":"`) {
-					t.Errorf("got %s, want an event without the stored digest", e.JSON())
-				}
+				check.Lacks(t, string(e.JSON()), `"metadata":"`)
 				for _, name := range []string{"chunks", "metadata"} {
 					found, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Fields: []string{name}, From: report.Release, Limit: 10})
 					check.OK(t, err)
@@ -242,9 +244,8 @@ func TestEmbeddingsEventFields(t *testing.T) {
 func numbersOf(t *testing.T, s *store.Store, release int) []int {
 	t.Helper()
 	numbers, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).IDs(t.Context())
-	if err != nil || len(numbers) == 0 {
-		t.Fatalf("got %d entries and error %v, want entries", len(numbers), err)
-	}
+	check.OK(t, err)
+	check.MustTrue(t, len(numbers) != 0, "got %d entries and error , want entries", len(numbers))
 	return numbers
 }
 
@@ -268,9 +269,7 @@ func TestNumbersAfterRestore(t *testing.T) {
 			t.Errorf("got %v before the backup, %v after it and %v after the restore, want increasing numbers", before, lost, fresh)
 		}
 		const exact = 1 << 53 // JavaScript represents integers exactly up to here
-		if fresh[len(fresh)-1] >= exact {
-			t.Errorf("got numbers %v, want less than %d", fresh, exact)
-		}
+		check.True(t, fresh[len(fresh)-1] < exact, "got numbers %v, want less than %d", fresh, exact)
 	})
 }
 
@@ -282,5 +281,120 @@ func TestNumbersAheadOfTheClock(t *testing.T) {
 		s.Write.JournalEntry.Create().SetID(ahead).SetReleaseNumber(1).SetKind(journal.ToolCreated).SetSlug("x").ExecX(t.Context())
 		publishFeed(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b")))
 		expect(t, "numbers", numbersOf(t, s, 2), []int{ahead + 1, ahead + 2})
+	})
+}
+
+// exportOf returns a release as a feed.
+func exportOf(t *testing.T, s *store.Store, release int) string {
+	t.Helper()
+	var buf bytes.Buffer
+	check.OK(t, publish.Export(t.Context(), s, &buf, release), "release %d", release)
+	return buf.String()
+}
+
+// TestHistory publishes random catalogs, and then exports each release again.
+func TestHistory(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		exports := map[int]string{}
+		for i := range 30 {
+			data := mutate(synthetic(t, synth.Options{Tools: 40, Seed: uint64(i / 10), Revision: i % 10}), uint64(i))
+			if report := publishFeed(t, s, data, publish.Options{Force: true}); report.Release > 0 {
+				exports[report.Release] = export(t, s)
+			}
+		}
+		check.MustTrue(t, len(exports) >= 25, "got %d releases, want at least 25", len(exports))
+		for release, want := range exports {
+			check.Equal(t, exportOf(t, s, release), want, "release %d: another export", release)
+		}
+		checkPruning(t, s, exports)
+	})
+}
+
+// checkPruning prunes a part of the history, and checks that the rest is
+// unchanged.
+func checkPruning(t *testing.T, s *store.Store, exports map[int]string) {
+	t.Helper()
+	const before = 12
+	pruning, err := publish.Prune(t.Context(), s, before)
+	check.OK(t, err)
+	check.MustTrue(t, pruning.Rows != 0, "got %+v, want some rows", pruning)
+	for release, want := range exports {
+		if release >= before {
+			check.Equal(t, exportOf(t, s, release), want, "release %d after pruning: another export", release)
+		} else if err := publish.Export(t.Context(), s, &bytes.Buffer{}, release); !errors.Is(err, store.ErrNoRelease) {
+			t.Errorf("pruned release %d: got %v, want %v", release, err, store.ErrNoRelease)
+		}
+	}
+	for _, number := range []int{before, 1, -1, 1000} {
+		_, err := publish.Prune(t.Context(), s, number)
+		check.Fails(t, err, "pruning before %d", number)
+	}
+}
+
+// Translations and sources are exported as they were imported, also from an earlier
+// release. A change to one of them is an event, and a retired tool has neither.
+func TestTranslationsAndSources(t *testing.T) {
+	const odd = " <b>\"A\"</b> & \\ \u2028\r\n## é 🦊 \x01"
+	catalog := func(date, label, tagline, title, note string, sources ...record.Source) []byte {
+		category := &record.Category{Slug: "code", Label: "Code"}
+		category.Translations.En.Label = label
+		comparison := &record.Comparison{
+			Slug: "a-vs-b", Title: "A ou B ?", ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: "Plus simple.", Published: true,
+			UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/a-vs-b",
+		}
+		comparison.Translations.En.Title, comparison.Translations.En.WinnerNote = title, note
+		return feedtest.Of(date, category, feedtest.Tool("a", func(t *record.Tool) {
+			t.Translations.En.Tagline, t.Sources = tagline, sources
+		}), feedtest.Tool("b"), comparison)
+	}
+	price := record.Source{Field: "price", URL: "https://a.example/?<x>&é=1", CheckedAt: "2026-11-01"}
+	again, score := price, price
+	again.CheckedAt, score.Field = "2026-11-02", "score"
+	editions := [][]byte{
+		catalog("2026-11-01", "", "", "", ""),
+		catalog("2026-11-02", odd, "", "", ""),
+		catalog("2026-11-03", odd, odd, "", ""),
+		catalog("2026-11-04", odd, odd, odd, ""),
+		catalog("2026-11-05", odd, odd, odd, odd),
+		catalog("2026-11-06", odd, odd, odd, odd, price),
+		catalog("2026-11-07", odd, odd, odd, odd, again),
+		catalog("2026-11-08", odd, odd, odd, odd, again, score),
+		catalog("2026-11-09", "", "", "", ""),
+	}
+	events := []string{
+		"", journal.EventCategoryUpdated, journal.EventToolUpdated, journal.EventComparisonUpdated, journal.EventComparisonUpdated,
+		journal.EventToolUpdated, journal.EventToolUpdated, journal.EventToolUpdated,
+		journal.EventCategoryUpdated + " " + journal.EventToolUpdated + " " + journal.EventComparisonUpdated,
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for i, edition := range editions {
+			report := publishFeed(t, s, edition)
+			check.Must(t, report.Release, i+1, "edition %d: %+v", i+1, report)
+			var found []string
+			for _, row := range s.Read.JournalEntry.Query().AllX(t.Context()) {
+				if row.ReleaseNumber == report.Release && row.Event != nil && *row.Event != journal.EventCatalogPublished {
+					found = append(found, *row.Event)
+				}
+			}
+			if got := strings.Join(found, " "); i > 0 && got != events[i] {
+				t.Errorf("edition %d: got events %s, want %s", i+1, got, events[i])
+			}
+			check.Equal(t, publishFeed(t, s, edition).Release, 0, "edition %d again: release", i+1)
+		}
+		n := s.Read.Tool.Query().Where(tool.Or(tool.TranslationsNotNil(), tool.SourcesNotNil())).CountX(t.Context())
+		check.True(t, n == 0, "got values in %d tools, want null in all of them", n)
+		for i, edition := range editions {
+			check.Equal(t, exportOf(t, s, i+1), string(edition), "release %d", i+1)
+		}
+		publishFeed(t, s, editions[7], publish.Options{Force: true})
+		retired := strings.Replace(string(editions[7]), string(feed.Line(feedtest.Tool("b"))), "", 1)
+		lines := strings.Split(retired, "\n")
+		lines[2] = string(feed.Line(&record.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-08", Note: "Fermé."}))
+		lines[3] = string(feed.Line(feedtest.Tool("b")))
+		publishFeed(t, s, []byte(strings.Join(lines, "\n")), publish.Options{Force: true})
+		row := s.Read.Tool.GetX(t.Context(), "a")
+		check.True(t, row.RetiredAt != "", "got %+v, want a retired tool without translations and sources", row)
+		check.Equal(t, row.Translations.En.Tagline, "")
+		check.True(t, row.Sources == nil, "got %+v, want a retired tool without translations and sources", row)
 	})
 }

@@ -142,9 +142,7 @@ func metricsNamed(t testing.TB, names []string) (metrics []release.Metric) {
 	t.Helper()
 	for _, name := range names {
 		metric, ok := release.MetricNamed(name)
-		if !ok {
-			t.Fatalf("got no metric %s, want one", name)
-		}
+		check.MustTrue(t, ok, "got no metric %s, want one", name)
 		metrics = append(metrics, metric)
 	}
 	return metrics
@@ -186,9 +184,8 @@ func TestGroupsMatchScan(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"mean", "mean_price", "p50_score", "score", ""} {
-		if _, ok := release.MetricNamed(name); ok {
-			t.Errorf("got a metric %q, want none", name)
-		}
+		_, ok := release.MetricNamed(name)
+		check.True(t, !ok, "got a metric %q, want none", name)
 	}
 }
 
@@ -304,9 +301,8 @@ func TestMoversMatchScan(t *testing.T) {
 			for _, m := range newest.Movers(1, newest.Number(), metric, least, nil) {
 				got = append(got, fmt.Sprint(m.Slug, m.Before, m.After, m.Change, valueOf(m.Percent)))
 			}
-			if !slices.Equal(got, want) || len(all) == 0 {
-				t.Errorf("%s, at least %v:\ngot  %q\nwant %q", metric, least, got, want)
-			}
+			check.Slices(t, got, want, "%s, at least %v", metric, least)
+			check.True(t, len(all) != 0, "%s, at least %v:\ngot  %q\nwant %q", metric, least, got, want)
 		}
 	}
 }
@@ -402,9 +398,8 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 	}
 	compare := func(what string, got []string, want []string) {
 		t.Helper()
-		if !slices.Equal(got, want) || len(want) == 0 {
-			t.Errorf("%s:\ngot  %q\nwant %q", what, got, want)
-		}
+		check.Slices(t, got, want, what)
+		check.True(t, len(want) != 0, "%s:\ngot  %q\nwant %q", what, got, want)
 	}
 	shown := func(p release.Period, group string, n int) string {
 		return fmt.Sprint([3]string{p.Name, p.Start, p.End}, group, n)
@@ -452,9 +447,8 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 		}
 		compare("comparisons", got, naiveCounts(comparisons, release.Month, "", "", date, empty))
 	}
-	if _, err := newest.Periods(release.Retirements, release.Week, "", ""); err != nil {
-		t.Errorf("got %v, want weeks of three years", err)
-	}
+	_, err := newest.Periods(release.Retirements, release.Week, "", "")
+	check.Equal(t, err, nil)
 }
 
 // Counts of price changes can include tools that left, as they were last, and count a
@@ -542,9 +536,7 @@ func TestPriceIndexMatchesScan(t *testing.T) {
 			}
 		}
 	}
-	if moved == 0 {
-		t.Error("got no index other than 100, want some")
-	}
+	check.True(t, moved != 0, "got no index other than 100, want some")
 }
 
 // Groups of comparisons have the wins of a scan, in each order.
@@ -627,9 +619,7 @@ func TestAlternativesMatchScan(t *testing.T) {
 			found += len(want)
 		}
 	}
-	if found == 0 {
-		t.Error("got no alternatives at all, want some")
-	}
+	check.True(t, found != 0, "got no alternatives at all, want some")
 }
 
 // Conditions on billing periods, monthly costs and price increases select the tools of a

@@ -197,9 +197,7 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 			func(a, b *ent.Tool) int { return strings.Compare(b.UpdatedAt, a.UpdatedAt) }},
 	} {
 		order, ok := release.OrderNamed(c.order)
-		if !ok {
-			t.Fatalf("got no order %s, want one", c.order)
-		}
+		check.MustTrue(t, ok, "got no order %s, want one", c.order)
 		all := rows.active(func(*ent.Tool) bool { return true }, c.compare)
 		if got := slugsOf(r.Sorted(order)); !slices.Equal(got, all) {
 			t.Errorf("release %d, %s:\ngot  %q\nwant %q", r.Number(), c.order, got, all)
@@ -224,9 +222,10 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 func TestReleasesMatchTables(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		followed := newCatalog(s)
-		if r := load(t, followed); r.Info != nil || len(r.Tools) != 0 || r.Number() != 0 {
-			t.Errorf("before the first import: got %+v, want an empty release", r)
-		}
+		r := load(t, followed)
+		check.Equal(t, r.Info, nil, "before the first import")
+		check.Equal(t, len(r.Tools), 0, "before the first import")
+		check.Equal(t, r.Number(), 0, "before the first import")
 		for revision := range 5 {
 			if publishFeed(t, s, revision*revision); revision == 2 {
 				publishFeed(t, s, 40) // two releases at once
@@ -392,9 +391,8 @@ func TestDerivedValues(t *testing.T) {
 	type count int
 	derivations := 0
 	for range 3 {
-		if got := release.Derived(r, func(r *release.Release) count { derivations++; return count(len(r.Tools)) }); int(got) != len(r.Tools) || derivations != 1 {
-			t.Errorf("got %d after %d derivations, want %d after one", got, derivations, len(r.Tools))
-		}
+		check.Equal(t, int(release.Derived(r, func(r *release.Release) count { derivations++; return count(len(r.Tools)) })), len(r.Tools))
+		check.Equal(t, derivations, 1)
 	}
 	wanted := r.Tools[rand.IntN(len(r.Tools))]
 	typo := wanted.Slug[:1] + "x" + wanted.Slug[1:]
@@ -408,9 +406,10 @@ func TestDerivedValues(t *testing.T) {
 func TestNamesOfLargeCatalogsAreNotCompared(t *testing.T) {
 	const limit = 20_000
 	r := &release.Release{Tools: make([]*release.Tool, limit+1), Comparisons: make([]*release.Comparison, limit+1)}
-	if tools, tool, comparison := r.SimilarTools("plum", 5), r.NearestTool("plum"), r.NearestComparison("a-vs-b"); tools != nil || tool != "" || comparison != "" {
-		t.Errorf("got %v, %q and %q, want none", tools, tool, comparison)
-	}
+	tools, tool, comparison := r.SimilarTools("plum", 5), r.NearestTool("plum"), r.NearestComparison("a-vs-b")
+	check.True(t, tools == nil, "got %v, %q and %q, want none", tools, tool, comparison)
+	check.Equal(t, tool, "", tools)
+	check.Equal(t, comparison, "", tools)
 }
 
 // Values of cursors that callers can change never match an order by accident.
@@ -419,13 +418,11 @@ func TestInvalidCursors(t *testing.T) {
 		`{"l": "score_asc", "p": {}}`, `{"l": "score_desc", "p": {"n": "1"}}`, `{"l": "score_desc", "p": {"s": 1}}`, `{"l": "score_desc", "p": {"t": []}}`,
 		`{"l": "score_desc", "p": {"m": 1}}`, `{"l": "score_desc", "p": {"r": 0.5}}`, `{"l": "score_desc", "p": [8.5, "a"]}`, `{"l": "score_desc", "p": {"s": "\u0000"}}`, `{`,
 	} {
-		if _, ok := release.ByScore.Places().Seek("score_desc", base64.RawURLEncoding.EncodeToString([]byte(cursor))); ok {
-			t.Errorf("got %s accepted, want it rejected", cursor)
-		}
+		_, ok := release.ByScore.Places().Seek("score_desc", base64.RawURLEncoding.EncodeToString([]byte(cursor)))
+		check.True(t, !ok, "got %s accepted, want it rejected", cursor)
 	}
-	if _, ok := release.OrderNamed("verifiability_asc"); ok {
-		t.Error("got an order by verifiability, want none: it is not declared as sorted")
-	}
+	_, ok := release.OrderNamed("verifiability_asc")
+	check.True(t, !ok, "got an order by verifiability, want none: it is not declared as sorted")
 }
 
 // Words without a tool are not found.
@@ -436,13 +433,10 @@ func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 		check.OK(t, err)
 		r := load(t, newCatalog(s))
 		found, err := r.Search("a", "")
-		if err != nil || len(found) == 0 {
-			t.Errorf("got %d tools and %v, want some", len(found), err)
-		}
+		check.OK(t, err)
+		check.True(t, len(found) != 0, "got %d tools, want some", len(found))
 		for tool := range found {
-			if tool == nil {
-				t.Error("got a match without a tool, want none")
-			}
+			check.True(t, tool != nil, "got a match without a tool, want none")
 		}
 	})
 }
@@ -470,7 +464,58 @@ func TestOrderByRelevance(t *testing.T) {
 			many++
 		}
 	}
-	if few == 0 || many == 0 {
-		t.Errorf("got %d searches with few matches and %d with many, want both", few, many)
+	check.True(t, few != 0 && many != 0, "got %d searches with few matches and %d with many, want both", few, many)
+}
+
+// naiveRank counts the active tools with a higher score, and all with a score.
+func naiveRank(rows []*ent.Tool, slug string, inCategory bool) release.Rank {
+	var own *ent.Tool
+	for _, row := range rows {
+		if row.ID == slug && row.RetiredAt == "" && row.Score != nil {
+			own = row
+		}
+	}
+	if own == nil {
+		return release.Rank{}
+	}
+	rank := release.Rank{Position: 1}
+	for _, row := range rows {
+		if row.RetiredAt != "" || row.Score == nil || inCategory && row.CategorySlug != own.CategorySlug {
+			continue
+		}
+		rank.Of++
+		if *row.Score > *own.Score {
+			rank.Position++
+		}
+	}
+	return rank
+}
+
+func TestRanksMatchScan(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	c := growing(t, s)
+	newest := load(t, c)
+	for _, info := range newest.All {
+		r := newest
+		if info != newest.Info {
+			r = c.Earlier(newest, info)
+		}
+		now, before := scanRelease(t, s, info.ID).tools, []*ent.Tool(nil)
+		if info.ID > r.HistoryFrom() {
+			before = scanRelease(t, s, info.ID-1).tools
+		}
+		positions := map[int]bool{}
+		ranked := 0
+		for _, tool := range r.Tools {
+			for _, inCategory := range []bool{false, true} {
+				check.Equal(t, r.Rank(tool, inCategory), naiveRank(now, tool.Slug, inCategory), "rank of %s", tool.Slug)
+				check.Equal(t, r.PreviousRank(tool, inCategory), naiveRank(before, tool.Slug, inCategory), "previous rank of %s", tool.Slug)
+			}
+			if rank := r.Rank(tool, false); rank.Position > 0 {
+				positions[rank.Position] = true
+				ranked++
+			}
+		}
+		check.True(t, len(positions) != ranked, "release %d: got no tools with the same rank, want some", info.ID)
 	}
 }

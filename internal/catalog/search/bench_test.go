@@ -37,9 +37,8 @@ func importSynthetic(b *testing.B, s *store.Store, tools int) {
 	b.Helper()
 	var data bytes.Buffer
 	check.OK(b, synth.Write(b.Context(), &data, synth.Options{Tools: tools, Seed: 1}))
-	if _, err := publish.Import(b.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{}); err != nil {
-		b.Fatal(err)
-	}
+	_, err := publish.Import(b.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{})
+	check.OK(b, err)
 }
 
 // BenchmarkFind runs different queries of each kind. Besides the mean, it

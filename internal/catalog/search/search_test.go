@@ -2,7 +2,6 @@ package search_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,12 +162,11 @@ func TestTooManyWords(t *testing.T) {
 		for i := range search.MaxWords + 1 {
 			words = append(words, string(rune('a'+i)))
 		}
-		if found, _, err := index.Find(1, words, ""); !errors.Is(err, search.ErrTooManyWords) {
-			t.Errorf("got %v and %v, want ErrTooManyWords", found, err)
-		}
-		if found, _, err := index.Find(1, words[1:], "fr"); err != nil || found != nil {
-			t.Errorf("empty catalog: got %v and %v, want none", found, err)
-		}
+		found, _, err := index.Find(1, words, "")
+		check.Is(t, err, search.ErrTooManyWords, found)
+		found, _, err = index.Find(1, words[1:], "fr")
+		check.OK(t, err, "empty catalog")
+		check.True(t, found == nil, "empty catalog: got %v, want none", found)
 	})
 }
 

@@ -33,15 +33,11 @@ func TestPruneInBatches(t *testing.T) {
 		want := storedWords(t, s)
 		feedtest.Publish(t, s, synthetic(3))
 		feedtest.Publish(t, s, synthetic(2))
-		if maps.Equal(storedWords(t, s), want) {
-			t.Fatal("got the same vocabulary, want the words of three releases")
-		}
-		if _, err := publish.Prune(t.Context(), s, 3); err != nil {
-			t.Fatal(err)
-		}
-		if got := storedWords(t, s); !maps.Equal(got, want) {
-			t.Errorf("got a vocabulary of %d words, want %d words with the same counts", len(got), len(want))
-		}
+		check.MustTrue(t, !maps.Equal(storedWords(t, s), want), "got the same vocabulary, want the words of three releases")
+		_, err := publish.Prune(t.Context(), s, 3)
+		check.OK(t, err)
+		got := storedWords(t, s)
+		check.True(t, maps.Equal(got, want), "got a vocabulary of %d words, want %d words with the same counts", len(got), len(want))
 	})
 }
 
@@ -64,9 +60,8 @@ func storedWords(t *testing.T, s *store.Store) map[string]int {
 
 func exec(t *testing.T, s *store.Store, statement string) {
 	t.Helper()
-	if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Write.ExecContext(t.Context(), statement)
+	check.OK(t, err)
 }
 
 func TestImportWritesOnlyChangedTools(t *testing.T) {
@@ -117,9 +112,8 @@ func TestFill(t *testing.T) {
 
 func TestDryRunIndexesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog())), publish.Options{DryRun: true}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog())), publish.Options{DryRun: true})
+		check.OK(t, err)
 		check.Equal(t, len(storedWords(t, s)), 0, "want no words")
 	})
 }

@@ -45,9 +45,7 @@ func TestAgentsAnswerQuestions(t *testing.T) {
 			t.Run(q.text, func(t *testing.T) {
 				known, tokens := text.Fold(instructed+q.text), 0
 				for _, s := range q.steps {
-					if unknown := unknownWord(s.call, known); unknown != "" {
-						t.Errorf("%s: agents do not know %q", s.call, unknown)
-					}
+					check.Equal(t, unknownWord(s.call, known), "", "%s: agents do not know", s.call)
 					name, arguments, _ := strings.Cut(s.call, " ")
 					got := c.tool(t, name, arguments)
 					s.check(t, got)
