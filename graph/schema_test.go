@@ -10,6 +10,8 @@ import (
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
@@ -104,4 +106,20 @@ func copyInto(t *testing.T, from, to string) {
 		return os.WriteFile(filepath.Join(to, name), data, 0o600)
 	})
 	check.OK(t, err)
+}
+
+// Malformed dates would be ignored.
+func TestDatesOfDeprecatedFields(t *testing.T) {
+	for _, definition := range graph.Schema().Types {
+		for _, field := range definition.Fields {
+			directive := field.Directives.ForName("deprecated")
+			if directive == nil || directive.Arguments.ForName("reason") == nil {
+				continue
+			}
+			reason := strings.ToLower(directive.Arguments.ForName("reason").Value.Raw)
+			if (strings.Contains(reason, "since") || strings.Contains(reason, "removed on")) && document.DeprecationOf(field) == nil {
+				t.Errorf("%s.%s: got no dates from %q, want some", definition.Name, field.Name, reason)
+			}
+		}
+	}
 }

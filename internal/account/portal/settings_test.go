@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"palmares/auth"
+	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -184,5 +186,102 @@ func TestLanguageForEmails(t *testing.T) {
 		check.Equal(t, s.account("ana@example.com").Language, "fr", "language")
 		check.Contains(t, b.get("/account/export").text, `"language": "fr"`, "export")
 		wantPage(t, s.signIn("ben@example.com").get("/account/settings"), 200, `<option value="en" lang="en" selected>`)
+	})
+}
+
+var noon = time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
+
+func TestUsagePage(t *testing.T) {
+	t.Parallel()
+	s := newSQLiteSite(t)
+	s.now = func() time.Time { return noon }
+	b := s.signIn("ana@example.com")
+	empty := b.get("/account/usage")
+	wantPage(t, empty, 200, `Requests today: <strong id="today">0</strong>. 1,000 of 1,000 left`, "<svg", "15 March 2026")
+	check.Equal(t, strings.Count(empty.text, `<th scope="row">`), 30, "days")
+	wantPage(t, empty, 200, "quota: 1,000", "with a line at the quota of 1,000")
+	wantNoText(t, empty, "NaN", "Inf", "style=")
+
+	ana := s.account("ana@example.com")
+	for back, requests := range map[int]int{0: 999, 1: 1, 29: 12345, 30: 777} {
+		s.db.Write.Usage.Create().SetSubject(int64(auth.Subject(ana))).SetDay(quota.DayOf(noon.AddDate(0, 0, -back)).String()).SetKey("").SetEndpoint("").SetRequests(requests).ExecX(t.Context())
+	}
+	page := b.get("/account/usage")
+	wantPage(t, page, 200, `Requests today: <strong id="today">999</strong>. 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026 · 1<", "15 March 2026 · 999<")
+	wantNoText(t, page, "777", "You have reached your daily quota")
+	check.Equal(t, strings.Count(page.text, `<rect class="s0"`), 30, "columns")
+	wantPage(t, b.get(home), 200, "999 of 1,000 requests used today")
+
+	s.db.Write.Usage.Update().SetRequests(1003).ExecX(t.Context())
+	wantPage(t, b.get("/account/usage"), 200, "You have reached your daily quota", "0 of 1,000 left", "midnight UTC", "2026-03-16T00:00:00Z")
+	wantPage(t, b.get(home), 200, "You have reached your daily quota")
+	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
+	wantPage(t, b.get("/account/usage"), 200, "(unlimited)")
+	wantNoText(t, b.get("/account/usage"), "You have reached your daily quota", "quota:", "line at the quota")
+	wantNoText(t, b.get(home), "You have reached your daily quota")
+}
+
+func TestBrowserOf(t *testing.T) {
+	const mac, webkit = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ", "AppleWebKit/537.36 (KHTML, like Gecko) "
+	for userAgent, want := range map[string]string{
+		"Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0":                                                                                      "Firefox on Linux",
+		"Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0":                                                                              "Firefox on Linux",
+		"Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0":                                                                            "Firefox on Windows",
+		"Mozilla/5.0 (Android 15; Mobile; rv:145.0) Gecko/145.0 Firefox/145.0":                                                                                        "Firefox on Android",
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) FxiOS/145.0 Mobile/15E148 Safari/605.1.15":                   "Firefox on iPhone",
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1":                     "Safari on iPhone",
+		"Mozilla/5.0 (iPad; CPU OS 16_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/16.6 Mobile/15E148 Safari/604.1":                              "Safari on iPad",
+		mac + "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15":                                                                                 "Safari on macOS",
+		mac + webkit + "Chrome/142.0.0.0 Safari/537.36":                                                                                                               "Chrome on macOS",
+		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) " + webkit + "Chrome/142.0.0.0 Safari/537.36":                                                                      "Chrome on Windows",
+		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) " + webkit + "Chrome/142.0.0.0 Safari/537.36 Edg/142.0.0.0":                                                        "Edge on Windows",
+		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) " + webkit + "Chrome/142.0.0.0 Safari/537.36 OPR/124.0.0.0":                                                        "Opera on Windows",
+		"Mozilla/5.0 (Linux; Android 10; K) " + webkit + "Chrome/142.0.0.0 Mobile Safari/537.36":                                                                      "Chrome on Android",
+		"Mozilla/5.0 (Linux; Android 10; K) " + webkit + "SamsungBrowser/28.0 Chrome/130.0.0.0 Mobile Safari/537.36":                                                  "Samsung Internet on Android",
+		"Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) " + webkit + "Chrome/142.0.0.0 Safari/537.36":                                                                       "Chrome on ChromeOS",
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/142.0.7444.77 Mobile/15E148 Safari/604.1":              "Chrome on iPhone",
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 EdgiOS/142.0.0.0 Mobile/15E148 Safari/605.1.15": "Edge on iPhone",
+		"Mozilla/5.0 (X11; Linux x86_64) " + webkit + "HeadlessChrome/142.0.0.0 Safari/537.36":                                                                        "Chrome on Linux",
+		"Mozilla/5.0 (Haiku) Firefox/1":                  "Firefox",
+		"Mozilla/5.0 (compatible; Something/1.0; Linux)": "Unknown browser",
+		"curl/8.5.0":                "Unknown browser",
+		"":                          "Unknown browser",
+		"<script>alert(1)</script>": "Unknown browser",
+		"Mozilla/5.0 (Linux) Gecko " + strings.Repeat("Firefox", 9): "Unknown browser",
+	} {
+		device := deviceOf(userAgent)
+		got := "Unknown browser"
+		if device.Browser != "" {
+			got = strings.TrimSuffix(device.Browser+" on "+device.System, " on ")
+		}
+		check.Equal(t, got, want, userAgent)
+	}
+}
+
+// The settings list the browsers that are signed in, and the export has what is
+// stored of them.
+func TestSessionsShowBrowsers(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newSite(t, db)
+		for _, userAgent := range []string{
+			"Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
+			"bot\x00 \xff" + strings.Repeat("é", 5000),
+		} {
+			b := s.browser()
+			confirm := "token=" + b.start("ana@example.com").token(t)
+			wantRedirect(t, b.send("POST", "/login/confirm", strings.NewReader(confirm), "User-Agent", userAgent), home)
+		}
+		b := s.signIn("ana@example.com")
+		page := b.get("/account/settings")
+		wantPage(t, page, 200, "<li>Firefox on Linux: signed in on")
+		check.Equal(t, strings.Count(page.text, "<li>Unknown browser: signed in on"), 2, "unknown browsers")
+		wantNoText(t, page, "Gecko", "éé")
+		check.Contains(t, b.get("/account/export").text, "Gecko/20100101", "export")
+		for _, row := range db.Write.Session.Query().AllX(t.Context()) {
+			if len(row.UserAgent) > 300 || strings.ContainsAny(row.UserAgent, "\x00\ufffd") || !utf8.ValidString(row.UserAgent) {
+				t.Errorf("got user agent %q, want at most 300 bytes of text", row.UserAgent)
+			}
+		}
 	})
 }

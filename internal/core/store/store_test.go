@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"palmares/ent"
 	"palmares/ent/savedquery"
@@ -266,28 +266,24 @@ func TestReadersSeeCommittedChanges(t *testing.T) {
 func TestExclusiveTransactions(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		testkit.Open(t, cfg)
-		var mu sync.Mutex
-		inside, worst := 0, 0
+		var inside, overlaps atomic.Int32
 		var all sync.WaitGroup
 		for range 4 {
 			s := open(t, cfg) // as another process would
 			all.Go(func() {
-				err := s.Exclusive(t.Context(), func(*ent.Tx) error {
-					mu.Lock()
-					inside++
-					worst = max(worst, inside)
-					mu.Unlock()
-					time.Sleep(50 * time.Millisecond)
-					mu.Lock()
-					inside--
-					mu.Unlock()
-					return nil
-				})
-				check.Equal(t, err, nil)
+				for range 20 {
+					err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
+						overlaps.Add(inside.Add(1) - 1)
+						defer inside.Add(-1)
+						_, err := tx.Category.Query().Count(t.Context())
+						return err
+					})
+					check.Equal(t, err, nil)
+				}
 			})
 		}
 		all.Wait()
-		check.Equal(t, worst, 1, "concurrent transactions")
+		check.Equal(t, overlaps.Load(), 0, "concurrent transactions")
 	})
 }
 
@@ -303,7 +299,6 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 		defer watching.Wait()
 		defer cancel()
 		for number := 1; number <= 3; number++ {
-			time.Sleep(100 * time.Millisecond) // until Watch waits for its next poll
 			err := importer.Exclusive(t.Context(), func(tx *ent.Tx) error {
 				tx.Release.Create().SetID(number).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 					SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())

@@ -41,7 +41,7 @@ func newServer(t *testing.T, s *store.Store, url string) *server {
 func (s *server) sendAfter(t *testing.T, wait time.Duration) {
 	t.Helper()
 	s.later += wait
-	check.OK(t, s.Send(t.Context()))
+	check.Equal(t, s.Send(t.Context()), nil)
 }
 
 func add(t *testing.T, s *store.Store, about, subject string) {

@@ -48,7 +48,7 @@ type sentEvent struct {
 func (one *received) events(t *testing.T) []sentEvent {
 	t.Helper()
 	var body sentEvent
-	check.OK(t, json.Unmarshal(one.body, &body))
+	check.Equal(t, json.Unmarshal(one.body, &body), nil)
 	check.Equal(t, body.ID, one.header.Get("webhook-id"), "webhook-id")
 	if body.Type != journal.EventsBatch {
 		return []sentEvent{body}

@@ -1,12 +1,12 @@
 package webhook
 
 import (
+	"context"
 	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -206,25 +206,18 @@ func TestPauseDuringRounds(t *testing.T) {
 	s := newFixture(t, testkit.Open(t, testkit.Postgres(t)))
 	r, e := s.addReceiver()
 	r.respondStatus(500)
-	var all sync.WaitGroup
-	var done atomic.Bool
-	all.Go(func() {
-		defer done.Store(true)
-		for range 10 {
-			s.publishTools(19)
-			check.Equal(t, s.ReplaySince(t.Context(), e, time.Time{}), nil)
-			_, err := s.round(t.Context(), always, e.ID)
-			check.Equal(t, err, nil, "round")
-		}
-	})
-	all.Go(func() {
-		for !done.Load() {
+	background(t, func(ctx context.Context) {
+		for ctx.Err() == nil {
 			check.Equal(t, s.Pause(t.Context(), e), nil, "pause")
 			check.Equal(t, s.Resume(t.Context(), e), nil, "resume")
 			time.Sleep(time.Millisecond)
 		}
 	})
-	all.Wait()
+	for range 10 {
+		s.publishTools(19)
+		check.Equal(t, s.ReplaySince(t.Context(), e, time.Time{}), nil)
+		s.sendDue(e)
+	}
 }
 
 // Events that are published during a round are sent once.
@@ -233,25 +226,17 @@ func TestPublishDuringRounds(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		r, e := s.addReceiver()
 		var want []string
-		var all sync.WaitGroup
-		published := make(chan struct{})
-		all.Go(func() {
-			defer close(published)
-			for range 30 {
-				want = append(want, ids(s.publishTools(2), 3)...)
+		stop := background(t, func(ctx context.Context) {
+			for ctx.Err() == nil {
+				_, err := s.round(t.Context(), always, e.ID)
+				check.Equal(t, err, nil, "round")
 			}
 		})
-		all.Go(func() {
-			for more := true; more; {
-				select {
-				case <-published:
-					more = false
-				default:
-				}
-				s.sendDue(e)
-			}
-		})
-		all.Wait()
+		for range 30 {
+			want = append(want, ids(s.publishTools(2), 3)...)
+		}
+		stop()
+		s.sendDue(e)
 		if !slices.Equal(r.ids(), want) {
 			t.Errorf("got %d events, want %d in order", len(r.all()), len(want))
 		}

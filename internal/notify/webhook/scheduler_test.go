@@ -261,7 +261,9 @@ func TestLockedDatabase(t *testing.T) {
 		unlock := lock(t, cfg)
 		go func() {
 			defer close(unlocked)
-			r.wait(t, 21)
+			for len(r.all()) < 21 && t.Context().Err() == nil {
+				time.Sleep(testTiming.poll)
+			}
 			time.Sleep(10 * cfg.LockWait) // longer than one write waits
 			unlock()
 		}()
