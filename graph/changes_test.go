@@ -38,13 +38,6 @@ func withScore(score float64) func(*record.Tool) {
 }
 func withoutScore(t *record.Tool) { t.Score = nil }
 
-func newComparison(slug, a, b string) *record.Comparison {
-	return &record.Comparison{
-		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.", Published: true,
-		UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
-	}
-}
-
 type changesPage struct {
 	Changes struct {
 		Nodes    []change
@@ -83,8 +76,8 @@ func TestChanges(t *testing.T) {
 		check.Equal(t, len(empty.Changes.Nodes), 0, "before the first import")
 		check.Equal(t, empty.Changes.PageInfo.EndCursor, nil, "before the first import")
 		check.Equal(t, empty.Changes.PageInfo.HasNextPage, false, "before the first import")
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("v", inVoix), newComparison("a", "a", "v"), newComparison("b-vs-a", "b", "a")))
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("c"), feedtest.Tool("v", inVoix, updatedOn("2026-11-02", withScore(9))), newComparison("a", "a", "v")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("v", inVoix), feedtest.Comparison("a", "a", "v"), feedtest.Comparison("b-vs-a", "b", "a")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("c"), feedtest.Tool("v", inVoix, updatedOn("2026-11-02", withScore(9))), feedtest.Comparison("a", "a", "v")))
 
 		all := changesOf(t, e, "")
 		expect(t, "in order", summarize(all), []string{
@@ -191,7 +184,7 @@ func TestInvalidChangesArguments(t *testing.T) {
 func TestChangesDuringImports(t *testing.T) {
 	var feeds [3][]byte
 	for i := range feeds {
-		feeds[i] = syntheticFeed(t, synth.Options{Tools: 40 + 10*i, Seed: 9, Revision: i})
+		feeds[i] = feedtest.Synthetic(t, synth.Options{Tools: 40 + 10*i, Seed: 9, Revision: i})
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feeds[0])

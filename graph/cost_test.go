@@ -232,7 +232,7 @@ func limitedTo(c release.Database, bytes int64) *graph.Executor {
 const tooLarge = "The response is larger than %d bytes. Request fewer items or fields, and read the rest page by page."
 
 func TestResponseLimit(t *testing.T) {
-	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		const field = "changes(first: 200) {nodes {before after}}"
@@ -254,7 +254,7 @@ func TestResponseLimit(t *testing.T) {
 
 // Pending fields read nothing once the response is too large.
 func TestResponseLimitStopsReading(t *testing.T) {
-	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		query := aliased(49, "changes(first: 200) {nodes {before after}}")

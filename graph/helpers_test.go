@@ -17,7 +17,6 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
-	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
@@ -33,13 +32,6 @@ func newExecutor(c release.Database) *graph.Executor { return newExecutorWith(c,
 
 func newExecutorWith(c release.Database, limits document.Limits) *graph.Executor {
 	return graphtest.New(graph.Config{Catalog: c, Credit: credit, Limits: limits})
-}
-
-func syntheticFeed(t testing.TB, opts synth.Options) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	check.OK(t, synth.Write(t.Context(), &buf, opts))
-	return buf.Bytes()
 }
 
 // onDemoCatalog runs a test with an executor for the demo catalog on each database.
@@ -129,7 +121,7 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 		for i := range 9 {
 			a := random.IntN(len(slugs))
 			b := (a + 1 + random.IntN(len(slugs)-1)) % len(slugs)
-			c := newComparison([]string{"t0", "t1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"}[i], slugs[a], slugs[b]) // some have the slug of a tool
+			c := feedtest.Comparison([]string{"t0", "t1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"}[i], slugs[a], slugs[b]) // some have the slug of a tool
 			c.UpdatedAt, c.Published = fmt.Sprintf("2026-02-%02d", 1+random.IntN(3)), random.IntN(4) > 0
 			c.Title = fmt.Sprint("Titre ", random.IntN(2))
 			if random.IntN(2) == 0 {

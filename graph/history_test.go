@@ -87,7 +87,7 @@ func TestHistoryEndsWithCurrentState(t *testing.T) {
 // The histories of 200 tools take as many statements as those of 10, and the
 // largest possible query is within the cost limit.
 func TestHistoryOfManyTools(t *testing.T) {
-	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		var statements atomic.Int64
@@ -152,7 +152,7 @@ func TestEarlierReleasesShareTools(t *testing.T) {
 		const releases = 4
 		want := map[int]string{}
 		for release := 1; release <= releases; release++ {
-			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: release}))
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: release}))
 			want[release] = readEarlier(t, newExecutor(s), release)
 		}
 		e := newExecutor(s)
@@ -183,7 +183,7 @@ func TestEarlierReleaseWhileAnotherIsPublished(t *testing.T) {
 		e := graphtest.New(graph.Config{Catalog: catalog, Credit: credit, Log: log, Cache: cache.New(300_000, nil, log)})
 		want := map[int]string{}
 		publishNext := func() {
-			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: len(want)}))
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: len(want)}))
 			want[len(want)+1] = readEarlier(t, newExecutor(s), len(want)+1)
 		}
 		publishNext()
@@ -206,7 +206,7 @@ func TestEarlierReleaseWhileAnotherIsPublished(t *testing.T) {
 func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for revision := range 2 {
-			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
 		}
 		catalog := &interruptedCatalog{Store: s, before: func() {
 			_, err := publish.Prune(t.Context(), s, 2)
@@ -227,7 +227,7 @@ func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 func TestHistoryIsLoadedLast(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for release := 1; release <= 3; release++ {
-			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 60, Seed: 3, Revision: release}))
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 60, Seed: 3, Revision: release}))
 		}
 		current := []string{
 			`{tools(limit: 200) {items {slug priceHistory {price}}} retiredTools(limit: 200) {items {slug}}}`,

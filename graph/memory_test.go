@@ -47,7 +47,7 @@ func TestReleasesReplaceEachOther(t *testing.T) {
 			t.Errorf("before the first release: got %s, want no tools", got)
 		}
 		for revision := range 4 {
-			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
 			check.Equal(t, readAll(t, e), readAll(t, newExecutor(s)), "revision %d", revision)
 			check.OK(t, e.Preload(t.Context()))
 		}
@@ -70,7 +70,7 @@ func TestUnchangedToolsAreReadOnce(t *testing.T) {
 		e := newExecutor(s)
 		var read []int64
 		for revision := range 2 {
-			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
 			rows.Store(0)
 			check.OK(t, e.Preload(t.Context()))
 			readAll(t, e)
@@ -153,7 +153,7 @@ type planRows interface {
 func TestJournalReadsUseIndexes(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i := range 3 {
-			feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 1500, Seed: 1, Revision: i}))
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: i}))
 		}
 		if _, err := s.Write.ExecContext(t.Context(), "ANALYZE journal_entries"); err != nil { // as autovacuum does sooner or later
 			t.Fatal(err)
@@ -184,9 +184,8 @@ func TestJournalReadsUseIndexes(t *testing.T) {
 			plan := planOf(t, rows)
 			// PostgreSQL may sort the ends of a few releases.
 			sorted := strings.Count(plan, "Sort Key: ") > strings.Count(plan, "Sort Key: published") || strings.Contains(plan, "TEMP B-TREE")
-			if !strings.Contains(plan, index) || sorted && index != "journal_by_slug" {
-				t.Errorf("%s: got plan\n%s\nwant index %s", statement, plan, index)
-			}
+			check.Contains(t, plan, index, statement)
+			check.True(t, !sorted || index == "journal_by_slug", "%s: got plan\n%s\nwant index %s", statement, plan, index)
 		}
 	})
 }

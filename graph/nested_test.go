@@ -201,7 +201,7 @@ func TestInvalidNestedArguments(t *testing.T) {
 func TestTypesOfToolChanges(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), newComparison("a", "a", "b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Comparison("a", "a", "b")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("b")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", &record.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-03", Note: "Fermé."}, feedtest.Tool("b")))
 		expect(t, "types", mustExecute(t, e, `{retiredTool(slug: "a") {changes {nodes {type fields}} updated: changes(types: tool_updated) {nodes {type}}
@@ -227,7 +227,7 @@ func TestFragmentsWithMoreFields(t *testing.T) {
 func TestNestedConnectionsAreReadTogether(t *testing.T) {
 	const part = `comparisonConnection(first: 3) {totalCount nodes {slug toolA {...T}}} changes(first: 2) {edges {node {id before tool {slug}}}}`
 	const query = `query ($n: Int!) {tools(limit: $n) {items {slug ` + part + ` category {toolConnection(first: 3) {nodes {slug}}}}}} fragment T on ComparedTool {changes(last: 1) {nodes {type}}}`
-	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		statements := countStatements(s)

@@ -173,7 +173,7 @@ func countStatements(s *store.Store) *atomic.Int64 {
 // A hundred nodes take as many statements as one. One statement reads the newest
 // release, and one checks afterwards that it still exists.
 func TestNodesAreReadTogether(t *testing.T) {
-	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		statements := countStatements(s)
@@ -374,7 +374,7 @@ func TestComparisonsLimit(t *testing.T) {
 func TestStatementCount(t *testing.T) {
 	const query = `query ($limit: Int!) {tools(limit: $limit) {meta {total} items {slug name category {label}
 		comparisons {title toolA {name score} toolB {name score}} priceHistory {changedAt price} verdict reviewSections embeddings {chunks {id text}}}}}`
-	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		var statements atomic.Int64

@@ -30,7 +30,7 @@ import (
 // values, and with all its active tools.
 func onSyntheticCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor, all []*ent.Tool)) {
 	t.Helper()
-	data := syntheticFeed(t, synth.Options{Tools: 330, Seed: 3})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 330, Seed: 3})
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		test(t, newExecutor(s), s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).AllX(t.Context()))
@@ -260,7 +260,7 @@ func walk(t *testing.T, e *graph.Executor, connection, size, from string) []stri
 // only for the first one.
 func TestScanFiltersOnce(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 1_500, Seed: 4}))
+		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 1_500, Seed: 4}))
 		e := newExecutor(s)
 		check.OK(t, e.Preload(t.Context()))
 		type pages struct {
@@ -291,7 +291,7 @@ func TestScanFiltersOnce(t *testing.T) {
 				t.Errorf("%s: got %d bytes allocated in a scan and %d without, want at least %d fewer", p.list, scanned, alone, positions)
 			}
 		}
-		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 300, Seed: 5}))
+		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 5}))
 		for _, p := range lists {
 			want, _ := read(p, 2, nil)
 			got, _ := read(p, 2, p.scan)
@@ -305,7 +305,7 @@ func TestScanFiltersOnce(t *testing.T) {
 func TestOperationsReadOneRelease(t *testing.T) {
 	var feeds [2][]byte
 	for i := range feeds {
-		feeds[i] = syntheticFeed(t, synth.Options{Tools: 40 + 20*i, Seed: 9, Revision: i})
+		feeds[i] = feedtest.Synthetic(t, synth.Options{Tools: 40 + 20*i, Seed: 9, Revision: i})
 	}
 	const query = `{feed {updatedAt} stats {toolsTotal} tools(limit: 200, filter: {priceMax: 100000}) {items {slug} meta {total}} again: tools(limit: 200, sort: name_asc) {items {slug}} toolGroups(by: tier) {count}}`
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {

@@ -31,9 +31,8 @@ func TestSearch(t *testing.T) {
 		}
 		sorted := found(`filter: {search: "code agent"}, sort: name_asc`)
 		slices.Sort(both)
-		if slices.Sort(sorted); !slices.Equal(sorted, both) {
-			t.Errorf("sorted by name: got %v, want %v", sorted, both)
-		}
+		slices.Sort(sorted)
+		check.Slices(t, sorted, both, "sorted by name")
 		check.Equal(t, len(found(`filter: {search: "code", categories: ["voix"], scoreMin: 10}`)), 0, "with other filters")
 		for _, text := range []string{"🙂", "…!?", "%", "_", `\\\"`, "NEAR(a b)", "a* OR b", "שלום", strings.Repeat("x", 200)} {
 			execute(t, e, auth.Developer, `query ($q: String) {tools(filter: {search: $q}) {items {slug}}}`, map[string]any{"q": text})

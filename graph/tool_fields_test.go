@@ -60,9 +60,7 @@ func TestToolsHaveValues(t *testing.T) {
 					}
 				}
 			}
-			if value.IsValid() && value.IsZero() {
-				t.Errorf("%s.%s: got no value, want one", name, field.Name)
-			}
+			check.True(t, !value.IsValid() || !value.IsZero(), "%s.%s: got no value, want one", name, field.Name)
 		}
 	}
 }
@@ -132,9 +130,8 @@ func TestSchemaHasEveryField(t *testing.T) {
 					want += word
 				}
 			}
-			if definition := Schema().Types[name]; want != "" && definition.Fields.ForName(want) == nil {
-				t.Errorf("graph/schema: got no field %s.%s, want the field %s of records", name, want, field)
-			}
+			definition := Schema().Types[name]
+			check.True(t, want == "" || definition.Fields.ForName(want) != nil, "graph/schema: got no field %s.%s, want the field %s of records", name, want, field)
 		}
 	}
 }

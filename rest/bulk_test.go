@@ -1,7 +1,6 @@
 package rest_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -46,13 +45,6 @@ import (
 var bulkLists = []string{
 	"/api/v1/tools?", "/api/v1/tools?sort=name_desc&score_min=5&", "/api/v1/tools?category=code&", "/api/v1/tools?search=plume&", "/api/v1/tools?category=nowhere&", "/api/v1/tools?as_of=1&",
 	"/api/v1/comparatifs?", "/api/v1/pricing?", "/api/v1/pricing?category=code&", "/api/v1/cimetiere?", "/api/v1/cimetiere?reason=mort&", "/api/v1/categories?",
-}
-
-func synthetic(t *testing.T, tools int, seed uint64) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	check.OK(t, synth.Write(t.Context(), &out, synth.Options{Tools: tools, Seed: seed}))
-	return out.Bytes()
 }
 
 // itemsOf returns the items of a list from all of its pages.
@@ -132,7 +124,7 @@ func TestBulkEqualsPages(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		for seed := range uint64(2) {
-			publishFeed(t, s, responses, synthetic(t, 450, 7+seed))
+			publishFeed(t, s, responses, feedtest.Synthetic(t, synth.Options{Tools: 450, Seed: 7 + seed}))
 			for _, list := range bulkLists {
 				items := itemsOf(t, handler, list)
 				total := strconv.Itoa(len(items))
@@ -311,7 +303,7 @@ func recordWith(before func()) *hookedRecorder {
 func TestBulkSearchesOnce(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	handler, responses := handlerOver(t, s)
-	publishFeed(t, s, responses, synthetic(t, 1_500, 3))
+	publishFeed(t, s, responses, feedtest.Synthetic(t, synth.Options{Tools: 1_500, Seed: 3}))
 	allocated := func(path string) int64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -332,7 +324,7 @@ func TestBulkSearchesOnce(t *testing.T) {
 func TestBulkStartsAtOnce(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	handler, responses := handlerOver(t, s)
-	publishFeed(t, s, responses, synthetic(t, 1_500, 1))
+	publishFeed(t, s, responses, feedtest.Synthetic(t, synth.Options{Tools: 1_500, Seed: 1}))
 	for _, encoding := range []string{"gzip", "br", "zstd"} {
 		got := recordWith(func() {})
 		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson", "Accept-Encoding", encoding))
@@ -346,7 +338,7 @@ func TestBulkStartsAtOnce(t *testing.T) {
 func TestBulkUsesOneRelease(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		publishFeed(t, s, responses, synthetic(t, 900, 1))
+		publishFeed(t, s, responses, feedtest.Synthetic(t, synth.Options{Tools: 900, Seed: 1}))
 		want := ndjson(itemsOf(t, handler, "/api/v1/tools?"))
 		got := recordWith(func() { publishFeed(t, s, responses, feedtest.Catalog("2026-12-01", feedtest.Tool("only"))) })
 		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson"))
@@ -364,9 +356,9 @@ func TestBulkUsesOneRelease(t *testing.T) {
 func TestBulkOfReplacedRelease(t *testing.T) {
 	catalog := &struct{ *store.Store }{testkit.Open(t, testkit.SQLite(t))}
 	handler, responses := handlerOver(t, catalog)
-	publishFeed(t, catalog.Store, responses, synthetic(t, 900, 1))
+	publishFeed(t, catalog.Store, responses, feedtest.Synthetic(t, synth.Options{Tools: 900, Seed: 1}))
 	restored := testkit.Open(t, testkit.SQLite(t))
-	publishFeed(t, restored, responses, synthetic(t, 900, 2))
+	publishFeed(t, restored, responses, feedtest.Synthetic(t, synth.Options{Tools: 900, Seed: 2}))
 	got := recordWith(func() { catalog.Store = restored })
 	caught := func() (caught any) {
 		defer func() { caught = recover() }()
@@ -449,7 +441,7 @@ func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 func TestBulkAbandoned(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		publishFeed(t, s, responses, synthetic(t, 450, 1))
+		publishFeed(t, s, responses, feedtest.Synthetic(t, synth.Options{Tools: 450, Seed: 1}))
 		handler.SetSendTime(50 * time.Millisecond)
 		ended := make(chan any, 1)
 		listener := pipeListener{make(chan net.Conn)}

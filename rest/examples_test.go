@@ -270,9 +270,7 @@ func TestReferenceIsComplete(t *testing.T) {
 		}
 	}
 	for _, operation := range handler.Operations() {
-		if !objects[operation.Response] && !isDownload(operation.Path) {
-			t.Errorf("%s: got response %s, want an object", operation.Path, operation.Response)
-		}
+		check.True(t, objects[operation.Response] || isDownload(operation.Path), "%s: got response %s, want an object", operation.Path, operation.Response)
 		for _, parameter := range operation.Parameters {
 			if parameter.Allowed() == "" || parameter.Description == "" {
 				t.Errorf("%s: got no values or description of %s, want both", operation.Path, parameter.Name)

@@ -142,18 +142,15 @@ func TestHead(t *testing.T) {
 			r, err := http.NewRequest(method, server.URL+target, nil)
 			check.OK(t, err)
 			r.Header.Set("Accept-Encoding", "identity")
-			if responses[i], err = http.DefaultClient.Do(r); err != nil {
-				t.Fatal(err)
-			}
+			responses[i], err = http.DefaultClient.Do(r)
+			check.OK(t, err)
 			body, _ := io.ReadAll(responses[i].Body)
 			responses[i].Body.Close()
 			responses[i].Header.Del("Date")
 			responses[i].Header.Del("Cache-Status") // the second response is cached
 			check.Equal(t, (len(body) > 0), (method == http.MethodGet), "%s %s: body of bytes: %d", method, target, len(body))
 		}
-		if fmt.Sprint(responses[0].Status, responses[0].Header) != fmt.Sprint(responses[1].Status, responses[1].Header) {
-			t.Errorf("HEAD %s: got %s %v, want %s %v, as for GET", target, responses[1].Status, responses[1].Header, responses[0].Status, responses[0].Header)
-		}
+		check.Equal(t, fmt.Sprint(responses[0].Status, responses[0].Header), fmt.Sprint(responses[1].Status, responses[1].Header), "HEAD %s", target)
 	}
 }
 

@@ -125,8 +125,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var handler http.Handler
 		publish := func(release int) {
-			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(randomReviews(random, release))), publish.Options{Force: true})
-			check.OK(t, err)
+			feedtest.Publish(t, s, randomReviews(random, release))
 			handler = serving(t, s) // with an empty cache
 		}
 		reasons := map[string]int{}
@@ -255,9 +254,8 @@ func TestSyncTokens(t *testing.T) {
 			text := release + " 1 "
 			sum := sha256.Sum256([]byte(text))
 			forged := base64.RawURLEncoding.EncodeToString(append(sum[:6], text...))
-			if got := get(handler, "/api/embeddings?sync="+forged); got.Code != 400 && got.Code != 410 {
-				t.Errorf("forged token of release %s: got %d %s, want 400 or 410", release, got.Code, got.Body)
-			}
+			got := get(handler, "/api/embeddings?sync="+forged)
+			check.True(t, got.Code == 400 || got.Code == 410, "forged token of release %s: got %d %s, want 400 or 410", release, got.Code, got.Body)
 		}
 		verify("sync="+strings.Repeat("A", 3000), 400, "sync")
 		verify("sync="+elsewhere.token, 410, "release 1 of", "without sync")
@@ -336,9 +334,8 @@ func TestChangesAreTheJournal(t *testing.T) {
 				target = next
 			}
 			check.Slices(t, got, want, query)
-			if page, _ := readChanges(t, handler, "/api/v1/changes?after="+last); strings.Contains(query, "limit=7") && len(page.Data) > 0 {
-				t.Errorf("%s: got %d events after the last page, want none", query, len(page.Data))
-			}
+			page, _ := readChanges(t, handler, "/api/v1/changes?after="+last)
+			check.True(t, !strings.Contains(query, "limit=7") || len(page.Data) == 0, "%s: got %d events after the last page, want none", query, len(page.Data))
 		}
 	})
 }
@@ -353,12 +350,11 @@ func TestChangesResumeAfterEmptyPage(t *testing.T) {
 		check.Must(t, len(page.Data), 0, "next %q", page.Next)
 		check.MustTrue(t, page.Next != "", "got %d events and next %q, want none and a cursor", len(page.Data), page.Next)
 		publishFeed(t, s, responses, catalogOf("second"))
-		if page, _ = readChanges(t, handler, next); len(page.Data) != 3 {
-			t.Errorf("got %d events, want the 3 removed tools", len(page.Data))
-		}
-		if page, _ = readChanges(t, handler, "/api/v1/changes?after=evt_999999999999999999"); len(page.Data) > 0 || page.Next != "evt_999999999999999999" {
-			t.Errorf("got %d events and next %s, want none and the given cursor", len(page.Data), page.Next)
-		}
+		page, _ = readChanges(t, handler, next)
+		check.Equal(t, len(page.Data), 3, "events")
+		page, _ = readChanges(t, handler, "/api/v1/changes?after=evt_999999999999999999")
+		check.Equal(t, len(page.Data), 0)
+		check.Equal(t, page.Next, "evt_999999999999999999")
 	})
 }
 

@@ -97,9 +97,8 @@ func newFixture(t *testing.T, db *store.Store) *fixture {
 	})
 	s.foundPrice.Store(new(priceID)) // most tests are not about looking it up
 	s.now = s.clock
-	if s.account, err = s.accounts.Create(t.Context(), owner, auth.Developer); err != nil {
-		t.Fatal(err)
-	}
+	s.account, err = s.accounts.Create(t.Context(), owner, auth.Developer)
+	check.OK(t, err)
 	t.Cleanup(s.checkLog)
 	return s
 }
@@ -257,8 +256,6 @@ func (s *fixture) checkLog() {
 	for line := range strings.Lines(s.log.String()) {
 		check.Lacks(s.t, line, "topsecret", "a secret in the log")
 		quiet := strings.Contains(line, `"level":"INFO"`) || strings.Contains(line, `"level":"DEBUG"`)
-		if quiet && strings.Contains(line, stripeMessage) {
-			s.t.Errorf("got the message of Stripe in the log, want none: %s", line)
-		}
+		check.True(s.t, !quiet || !strings.Contains(line, stripeMessage), "got the message of Stripe in the log, want none: %s", line)
 	}
 }

@@ -507,9 +507,8 @@ func TestMetadataDocumentsOfPrivateNetworks(t *testing.T) {
 		"https://10.0.0.1/x", "https://169.254.169.254/latest/meta-data", "https://2130706433:" + port + "/x", "https://user:password@a.example/x", "https://a.example", "https://a.example/",
 		"https://a.example/../x", "https://a.example/x#y", "http://a.example/x", "https://A B/x",
 	} {
-		if _, err := k.parse(query(id, local)); err != errClient && err != errFetch {
-			t.Errorf("%s: got %v, want it refused", id, err)
-		}
+		_, err := k.parse(query(id, local))
+		check.True(t, err == errClient || err == errFetch, "%s: got %v, want it refused", id, err)
 	}
 }
 
@@ -745,9 +744,8 @@ func FuzzMetadata(f *testing.F) {
 		s.transport = publish(body)
 		client, err := s.fetch(t.Context(), id, "app.example")
 		if err != nil {
-			if client != nil || !errors.Is(err, errDocument) && !errors.Is(err, errFetch) {
-				t.Errorf("%q: got %+v and %v, want no client", body, client, err)
-			}
+			check.Equal(t, client, nil, body)
+			check.True(t, errors.Is(err, errDocument) || errors.Is(err, errFetch), "%q: got %+v and %v, want no client", body, client, err)
 			return
 		}
 		line := !strings.ContainsFunc(client.Name, unicode.IsControl) && utf8.RuneCountInString(client.Name) <= maxName && cleanName(client.Name) == client.Name

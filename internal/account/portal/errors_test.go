@@ -45,17 +45,13 @@ func TestOtherMethods(t *testing.T) {
 	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"} {
 		for _, path := range []string{"/login", "/logout", "/account", "/account/keys", "/account/keys/" + key + "/revoke", "/account/delete", "/account/logout-everywhere"} {
 			got := b.send(method, path, strings.NewReader("email=ana@example.com"))
-			if got.Code != 405 && got.Code != 404 {
-				t.Errorf("%s %s: got status %d, want 404 or 405", method, path, got.Code)
-			}
+			check.True(t, got.Code == 405 || got.Code == 404, "%s %s: got status %d, want 404 or 405", method, path, got.Code)
 			wantSecurityHeaders(t, method+" "+path, got)
 		}
 	}
 	for _, path := range []string{"/logout", "/account/delete/", "/account/logout-everywhere", "/account/keys", "/account/nothing", "/login/nothing"} {
 		got := b.get(path)
-		if got.Code != 405 && got.Code != 404 {
-			t.Errorf("GET %s: got status %d, want 404 or 405", path, got.Code)
-		}
+		check.True(t, got.Code == 405 || got.Code == 404, "GET %s: got status %d, want 404 or 405", path, got.Code)
 		check.Lacks(t, got.Body.String(), "ana@example.com", "GET %s: a page with the email address", path)
 	}
 	for path, to := range map[string]string{"/account/": "/account", "/login/?next=%2Faccount": "/login?next=%2Faccount"} {

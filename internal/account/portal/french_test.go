@@ -210,9 +210,7 @@ func compareResponses(t *testing.T, name string, get func(lang.Language) respons
 		}
 	}
 	for text := range texts[lang.French] {
-		if texts[lang.English][text] && !sameTexts.MatchString(text) {
-			t.Errorf("%s: got %q in both languages, want it translated", name, text)
-		}
+		check.True(t, !texts[lang.English][text] || sameTexts.MatchString(text), "%s: got %q in both languages, want it translated", name, text)
 	}
 }
 

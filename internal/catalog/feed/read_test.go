@@ -30,9 +30,7 @@ func read(t *testing.T, feed string) string {
 	t.Helper()
 	_, err := Check(t.Context(), NewLines(strings.NewReader(feed)), nil, nil)
 	var errs *ValidationError
-	if err != nil && !errors.As(err, &errs) {
-		t.Fatalf("got %v, want errors in the feed", err)
-	}
+	check.MustTrue(t, err == nil || errors.As(err, &errs), "got %v, want errors in the feed", err)
 	if err == nil {
 		return ""
 	}
@@ -293,9 +291,9 @@ func TestAtMostAHundredErrors(t *testing.T) {
 		fmt.Fprintf(&feed, "{\"type\":\"category\",\"slug\":\"c-%d\"}\n", i)
 	}
 	lines := strings.Split(read(t, feed.String()), "\n")
-	if len(lines) != 101 || lines[100] != "only the first 100 faults are shown" || lines[99] != `line 101: category "c-99": label: is required, but missing` {
-		t.Errorf("got %d lines ending in %q, want 101", len(lines), lines[len(lines)-1])
-	}
+	check.Must(t, len(lines), 101)
+	check.Equal(t, lines[100], "only the first 100 faults are shown")
+	check.Equal(t, lines[99], `line 101: category "c-99": label: is required, but missing`)
 }
 
 // A very long line uses little memory, and errors in later lines are reported.

@@ -66,8 +66,7 @@ func publishRelease(t testing.TB, s *store.Store, release int) {
 				UpdatedAt: "2026-01-01", CanonicalURL: "https://palmares.example/duel", Published: record.Published(r.IntN(4) > 0)})
 		}
 	}
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-01-%02d", release), records...))), publish.Options{Force: true})
-	check.OK(t, err)
+	feedtest.Publish(t, s, feedtest.Catalog(fmt.Sprintf("2026-01-%02d", release), records...))
 }
 
 func publishReleases(t testing.TB, s *store.Store, count int) []*ent.Release {
@@ -178,9 +177,7 @@ func TestParquetColumns(t *testing.T) {
 		}
 		for _, column := range p.Schema().Fields() {
 			isDate := strings.HasSuffix(column.Name(), "_at") || strings.HasSuffix(column.Name(), "date")
-			if isDate != (column.Type().String() == "DATE") {
-				t.Errorf("%s: got %v for %s, want dates as DATE", f.Name, column.Type(), column.Name())
-			}
+			check.Equal(t, isDate, column.Type().String() == "DATE", "%s: for %s", f.Name, column.Name())
 		}
 	}
 	type version struct {

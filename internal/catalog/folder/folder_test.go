@@ -128,9 +128,9 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 		check.OK(t, out.Flush())
-		if got, err := export(t, os.DirFS(write(t, records))); err != nil || sorted(got) != sorted(want.String()) {
-			t.Fatalf("seed %d: got %v\n%s\nwant\n%s", seed, err, got, want.String())
-		}
+		got, err := export(t, os.DirFS(write(t, records)))
+		check.OK(t, err, "seed %d", seed)
+		check.Must(t, sorted(got), sorted(want.String()), "seed %d", seed)
 	}
 	check.True(t, inText >= 150, "got %d sections in texts, want most of the simple ones", inText)
 }

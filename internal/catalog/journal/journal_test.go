@@ -20,9 +20,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// hostile contains characters that are easy to encode wrongly. A feed allows
-// every character but NUL.
-const hostile = "<script>\"]]>\\ & é 😀 \t\r\n\x01\x1f\x7f\u2028\ufffe 'x' €"
+const hostile = feedtest.Hostile
 
 func newRetired(slug, note string) *record.Retired {
 	return &record.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: note}
@@ -76,9 +74,8 @@ func TestEventsMatchTheirSchemas(t *testing.T) {
 		compiler.AssertFormat()
 		address := "https://palmares.example" + journal.SchemasPath + event + ".json"
 		check.OK(t, compiler.AddResource(address, text))
-		if schemas[event], err = compiler.Compile(address); err != nil {
-			t.Fatal(err)
-		}
+		schemas[event], err = compiler.Compile(address)
+		check.OK(t, err)
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		seen, forms := map[string]bool{}, map[string]bool{}
@@ -92,9 +89,7 @@ func TestEventsMatchTheirSchemas(t *testing.T) {
 			seen[event.Type] = true
 			forms[event.Type+form(event.Before != nil)+form(event.After != nil)] = true
 			for _, other := range journal.Events {
-				if other != event.Type && schemas[other].Validate(value) == nil {
-					t.Errorf("%s: got a match with the schema of %s, want none", body, other)
-				}
+				check.True(t, other == event.Type || schemas[other].Validate(value) != nil, "%s: got a match with the schema of %s, want none", body, other)
 			}
 		}
 		for _, event := range journal.Events {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
@@ -30,9 +31,9 @@ func duringWriting(do func()) func(stage string, done, total int64) {
 // catalog does not change.
 func failedImport(t *testing.T, s *store.Store, ctx context.Context, progress func(string, int64, int64)) error {
 	t.Helper()
-	publishFeed(t, s, synthetic(t, synth.Options{Tools: 100, Seed: 1}))
+	publishFeed(t, s, feedtest.Synthetic(t, synth.Options{Tools: 100, Seed: 1}))
 	before := contents(t, s)
-	next := synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: 3})
+	next := feedtest.Synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: 3})
 	_, err := publish.Import(ctx, s, feed.NewLines(bytes.NewReader(next)), publish.Options{Progress: progress})
 	check.Equal(t, contents(t, s), before, "another catalog")
 	return err

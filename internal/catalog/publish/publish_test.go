@@ -13,7 +13,6 @@ import (
 	"palmares/ent/tool"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
-	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
@@ -24,8 +23,8 @@ import (
 
 func TestJournalBeforeAndAfter(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
-		publishFeed(t, s, catalogOf("2026-11-02", newTool("a", priced("9,50 €/mois", "2026-11-02")), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
+		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e")))
+		publishFeed(t, s, catalogOf("2026-11-02", feedtest.Tool("a", priced("9,50 €/mois", "2026-11-02")), feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e")))
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())
 		check.OK(t, err)
 		check.Must(t, len(entries), 3)
@@ -46,9 +45,9 @@ func TestJournalOfManyChanges(t *testing.T) {
 	catalog := func(tagline, label, title string) []byte {
 		records := []any{&record.Category{Slug: "voix", Label: label}}
 		for i := range tools {
-			records = append(records, newTool(fmt.Sprintf("t%03d", i), func(t *record.Tool) { t.Tagline = tagline }))
+			records = append(records, feedtest.Tool(fmt.Sprintf("t%03d", i), func(t *record.Tool) { t.Tagline = tagline }))
 		}
-		duel := newComparison("duel", "t000", "t001")
+		duel := feedtest.Comparison("duel", "t000", "t001")
 		duel.Title = title
 		return catalogOf("2026-11-01", append(records, duel)...)
 	}
@@ -74,17 +73,17 @@ func TestJournalOfManyChanges(t *testing.T) {
 func TestJournalCategories(t *testing.T) {
 	in := func(category string) func(*record.Tool) { return func(t *record.Tool) { t.Category = category } }
 	first := func(t *record.Tool) { t.Tier = 1 }
-	backThen := newRetired("back")
-	moved := newRetired("retires")
+	backThen := feedtest.Retired("back")
+	moved := feedtest.Retired("retires")
 	moved.Category = "voix"
-	hides := newComparison("hides", "moves", "stays")
+	hides := feedtest.Comparison("hides", "moves", "stays")
 	hidden := *hides
 	hidden.Published = false
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, feedtest.Catalog("2026-11-01", newTool("a"), newTool("v", in("voix")), newTool("moves"), newTool("stays"), newTool("retires"), newTool("in-set", first), newTool("leaves-set", first), backThen,
-			newComparison("duel", "a", "v"), hides))
-		publishFeed(t, s, feedtest.Catalog("2026-11-02", newTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), newTool("stays", priced("15 €/mois", "2026-11-02")), moved,
-			newTool("in-set", first, in("voix"), func(t *record.Tool) { t.Sections = nil }), newTool("back", in("voix")), &hidden), publish.Options{Force: true})
+		publishFeed(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("v", in("voix")), feedtest.Tool("moves"), feedtest.Tool("stays"), feedtest.Tool("retires"), feedtest.Tool("in-set", first), feedtest.Tool("leaves-set", first), backThen,
+			feedtest.Comparison("duel", "a", "v"), hides))
+		publishFeed(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), feedtest.Tool("stays", priced("15 €/mois", "2026-11-02")), moved,
+			feedtest.Tool("in-set", first, in("voix"), func(t *record.Tool) { t.Sections = nil }), feedtest.Tool("back", in("voix")), &hidden), publish.Options{Force: true})
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2), journalentry.EventNotNil()).Order(journalentry.ByID()).All(t.Context())
 		check.OK(t, err)
 		var got []string
@@ -107,13 +106,13 @@ func TestDerivedNumbers(t *testing.T) {
 	scored := func(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }
 	unscored := func(t *record.Tool) { t.Score = nil }
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		hidden := newComparison("hidden", "a", "b")
+		hidden := feedtest.Comparison("hidden", "a", "b")
 		hidden.Published = false
 		publishFeed(t, s, catalogOf("2026-11-01",
 			&record.Category{Slug: "vide", Label: "Vide"}, &record.Category{Slug: "voix", Label: "Voix"},
-			newTool("a", scored(8.33)), newTool("b", scored(8.34)), newTool("c", unscored),
-			newTool("d", unscored, func(t *record.Tool) { t.Category = "voix" }),
-			newRetired("old"), newComparison("a-vs-b", "a", "b"), hidden))
+			feedtest.Tool("a", scored(8.33)), feedtest.Tool("b", scored(8.34)), feedtest.Tool("c", unscored),
+			feedtest.Tool("d", unscored, func(t *record.Tool) { t.Category = "voix" }),
+			feedtest.Retired("old"), feedtest.Comparison("a-vs-b", "a", "b"), hidden))
 
 		rel, err := s.CurrentRelease(t.Context())
 		check.OK(t, err)
@@ -148,16 +147,16 @@ func TestEmbeddingsSet(t *testing.T) {
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishFeed(t, s, catalogOf("2026-11-01",
-			newTool("tier-1", is(1, false, 2)), newTool("tier-1-unscored", is(1, false, -1)), newTool("score-8", is(3, false, 8)),
-			newTool("score-7-9", is(3, true, 7.9)), newTool("tier-2-mainstream", is(2, true, 3)), newTool("tier-2", is(2, false, 7)),
-			newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), newRetired("old")))
+			feedtest.Tool("tier-1", is(1, false, 2)), feedtest.Tool("tier-1-unscored", is(1, false, -1)), feedtest.Tool("score-8", is(3, false, 8)),
+			feedtest.Tool("score-7-9", is(3, true, 7.9)), feedtest.Tool("tier-2-mainstream", is(2, true, 3)), feedtest.Tool("tier-2", is(2, false, 7)),
+			feedtest.Tool("spare", is(3, false, 1)), feedtest.Tool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), feedtest.Retired("old")))
 		expect(t, "the set", set(t, s), []string{"score-8", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 
 		// One review changes, one tool leaves the set, and one joins it.
 		publishFeed(t, s, catalogOf("2026-11-02",
-			newTool("tier-1", is(1, false, 2), func(t *record.Tool) { t.Sections[0].Text = "Mieux." }), newTool("tier-1-unscored", is(1, false, -1)),
-			newTool("score-8", is(3, false, 7)), newTool("score-7-9", is(3, true, 8.1)), newTool("tier-2-mainstream", is(2, true, 3)),
-			newTool("tier-2", is(2, false, 7)), newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), newRetired("old")))
+			feedtest.Tool("tier-1", is(1, false, 2), func(t *record.Tool) { t.Sections[0].Text = "Mieux." }), feedtest.Tool("tier-1-unscored", is(1, false, -1)),
+			feedtest.Tool("score-8", is(3, false, 7)), feedtest.Tool("score-7-9", is(3, true, 8.1)), feedtest.Tool("tier-2-mainstream", is(2, true, 3)),
+			feedtest.Tool("tier-2", is(2, false, 7)), feedtest.Tool("spare", is(3, false, 1)), feedtest.Tool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), feedtest.Retired("old")))
 		expect(t, "the set after", set(t, s), []string{"score-7-9", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 		changes := slices.DeleteFunc(journalOf(t, s, 2), func(e string) bool { return !strings.HasPrefix(e, "embeddings.") })
 		expect(t, "changes", changes, []string{"embeddings.changed score-7-9", "embeddings.changed score-8", "embeddings.changed tier-1"})
@@ -170,7 +169,7 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 	many := func(better int) []any {
 		var records []any
 		for i := range 310 {
-			records = append(records, newTool(fmt.Sprintf("m%03d", i), func(t *record.Tool) {
+			records = append(records, feedtest.Tool(fmt.Sprintf("m%03d", i), func(t *record.Tool) {
 				t.Tier, t.Mainstream = 2, true
 				if i < better {
 					t.Tier = 1
@@ -178,7 +177,7 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 			}))
 		}
 		// Tools without a review do not count.
-		return append(records, newTool("no-review", func(t *record.Tool) { t.Tier, t.Sections = 1, nil }))
+		return append(records, feedtest.Tool("no-review", func(t *record.Tool) { t.Tier, t.Sections = 1, nil }))
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishFeed(t, s, catalogOf("2026-11-01", many(5)...))
@@ -187,10 +186,10 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 		expect(t, "last member and first other", []bool{in("m299"), in("m300")}, []bool{true, false})
 
 		// A better tool displaces the last one, which returns once it is removed.
-		better := newTool("zz", func(t *record.Tool) { t.Tier = 1 })
+		better := feedtest.Tool("zz", func(t *record.Tool) { t.Tier = 1 })
 		publishFeed(t, s, catalogOf("2026-11-01", append(many(5), better)...))
 		expect(t, "after one was added", []bool{in("zz"), in("m298"), in("m299")}, []bool{true, true, false})
-		unscored := newTool("zz", func(t *record.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
+		unscored := feedtest.Tool("zz", func(t *record.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
 		publishFeed(t, s, catalogOf("2026-11-01", append(many(5), unscored)...))
 		expect(t, "untested tools come last", []bool{in("zz"), in("m299"), in("m300")}, []bool{false, true, false})
 		publishFeed(t, s, catalogOf("2026-11-01", many(5)...))
@@ -207,7 +206,7 @@ func TestEmbeddingsEventFields(t *testing.T) {
 		first := func(t *record.Tool) { t.Tier = 1 }
 		fieldsOf := func(change ...func(*record.Tool)) string {
 			t.Helper()
-			report := publishFeed(t, s, feedtest.Catalog("2026-11-01", newTool("plume", append([]func(*record.Tool){first}, change...)...)))
+			report := publishFeed(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("plume", append([]func(*record.Tool){first}, change...)...)))
 			if report.Release == 0 {
 				return "no release"
 			}
@@ -254,16 +253,16 @@ func numbersOf(t *testing.T, s *store.Store, release int) []int {
 func TestNumbersAfterRestore(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := testkit.Open(t, cfg)
-		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a")))
 		check.OK(t, s.Close())
 		backup := testkit.Copy(t, cfg)
 
 		s = testkit.Open(t, cfg)
-		publishFeed(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b"), newTool("c")))
+		publishFeed(t, s, catalogOf("2026-11-02", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c")))
 		lost := numbersOf(t, s, 2)
 
 		restored := testkit.Open(t, backup)
-		publishFeed(t, restored, catalogOf("2026-11-03", newTool("a"), newTool("d"), newTool("e")))
+		publishFeed(t, restored, catalogOf("2026-11-03", feedtest.Tool("a"), feedtest.Tool("d"), feedtest.Tool("e")))
 		fresh := numbersOf(t, restored, 2)
 		if before := numbersOf(t, restored, 1); lost[0] <= before[len(before)-1] || fresh[0] <= lost[len(lost)-1] {
 			t.Errorf("got %v before the backup, %v after it and %v after the restore, want increasing numbers", before, lost, fresh)
@@ -276,10 +275,10 @@ func TestNumbersAfterRestore(t *testing.T) {
 // Numbers increase even if the clock was set back.
 func TestNumbersAheadOfTheClock(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a")))
 		const ahead = 9_000_000_000_000_000
 		s.Write.JournalEntry.Create().SetID(ahead).SetReleaseNumber(1).SetKind(journal.ToolCreated).SetSlug("x").ExecX(t.Context())
-		publishFeed(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b")))
+		publishFeed(t, s, catalogOf("2026-11-02", feedtest.Tool("a"), feedtest.Tool("b")))
 		expect(t, "numbers", numbersOf(t, s, 2), []int{ahead + 1, ahead + 2})
 	})
 }
@@ -296,10 +295,10 @@ func exportOf(t *testing.T, s *store.Store, release int) string {
 func TestHistory(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		exports := map[int]string{}
-		for i := range 30 {
-			data := mutate(synthetic(t, synth.Options{Tools: 40, Seed: uint64(i / 10), Revision: i % 10}), uint64(i))
-			if report := publishFeed(t, s, data, publish.Options{Force: true}); report.Release > 0 {
-				exports[report.Release] = export(t, s)
+		random := feedtest.NewRandom(t, 30)
+		for range 40 {
+			if release := feedtest.Publish(t, s, random.Next()); release > 0 {
+				exports[release] = export(t, s)
 			}
 		}
 		check.MustTrue(t, len(exports) >= 25, "got %d releases, want at least 25", len(exports))

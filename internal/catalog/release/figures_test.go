@@ -1,7 +1,6 @@
 package release_test
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -14,10 +13,9 @@ import (
 	"time"
 
 	"palmares/ent"
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/pricing"
-	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
@@ -51,10 +49,7 @@ func growing(t testing.TB, s *store.Store) *release.Catalog {
 func publishSizes(t testing.TB, s *store.Store, sizes ...int) *release.Catalog {
 	t.Helper()
 	for i, tools := range sizes {
-		var data bytes.Buffer
-		check.OK(t, synth.Write(t.Context(), &data, synth.Options{Tools: tools, Seed: 4, Revision: 20 * i}))
-		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{Force: true})
-		check.OK(t, err)
+		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: tools, Seed: 4, Revision: 20 * i}))
 	}
 	return newCatalog(s)
 }
@@ -441,9 +436,8 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 		}
 		var got []string
 		for _, c := range release.GroupComparisons(newest.Comparisons, "month", "key_asc", 0, periods(release.ComparisonUpdates, release.Month, "", "")) {
-			if got = append(got, shown(c.Period, "", c.Count)); c.Key != c.Period.Name {
-				t.Errorf("got key %s of %s, want the month", c.Key, c.Period.Name)
-			}
+			got = append(got, shown(c.Period, "", c.Count))
+			check.Equal(t, c.Key, c.Period.Name, "key")
 		}
 		compare("comparisons", got, naiveCounts(comparisons, release.Month, "", "", date, empty))
 	}

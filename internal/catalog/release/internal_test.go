@@ -24,9 +24,8 @@ func FuzzCursor(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, list, slug string, number float64) {
 		if place, ok := decodeCursor(text, list); ok {
 			again, ok := decodeCursor(cursor{list, place}.encode(), list)
-			if !ok && len(text) < maxCursorLength || ok && again != place {
-				t.Errorf("%q: got %+v and %t after writing, want %+v", text, again, ok, place)
-			}
+			check.True(t, ok || len(text) >= maxCursorLength, "%q: got no place after writing, want %+v", text, place)
+			check.True(t, !ok || again == place, "%q: got %+v after writing, want %+v", text, again, place)
 			check.True(t, params.IsText(place.Text) && params.IsText(place.Slug), "%q: got %+v, want texts", text, place)
 		}
 		if !params.IsText(list+slug) || number != number || number-number != 0 || len(list)+len(slug) > maxCursorLength/8 {
@@ -76,9 +75,9 @@ func FuzzAsOf(f *testing.F) {
 			return
 		}
 		_, dayErr := time.Parse(time.DateOnly, asOf.Date)
-		if asOf.String() != text || (asOf.Release > 0) == (asOf.Date != "") || asOf.Date != "" && dayErr != nil {
-			t.Errorf("%q: got %+v, want a release or a day", text, asOf)
-		}
+		check.Equal(t, asOf.String(), text)
+		check.True(t, (asOf.Release > 0) != (asOf.Date != ""), "%q: got %+v, want a release or a day", text, asOf)
+		check.True(t, asOf.Date == "" || dayErr == nil, "%q: got %+v, want a valid day", text, asOf)
 	})
 }
 
@@ -127,9 +126,7 @@ func TestToolsHaveTheValuesOfTheirRows(t *testing.T) {
 	row.RetiredAt = ""
 	active := reflect.ValueOf(l.tool(row)).Elem()
 	for _, field := range reflect.VisibleFields(active.Type()) {
-		if active.FieldByIndex(field.Index).IsZero() && retired.FieldByIndex(field.Index).IsZero() {
-			t.Errorf("Tool.%s: got no value, want one", field.Name)
-		}
+		check.True(t, !active.FieldByIndex(field.Index).IsZero() || !retired.FieldByIndex(field.Index).IsZero(), "Tool.%s: got no value, want one", field.Name)
 	}
 }
 

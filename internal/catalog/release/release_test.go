@@ -1,7 +1,6 @@
 package release_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -17,7 +16,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/comparison"
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/publish"
@@ -30,12 +29,9 @@ import (
 
 var silent = slog.New(slog.DiscardHandler)
 
-func publishFeed(t testing.TB, s *store.Store, revision int) {
+func publishRevision(t testing.TB, s *store.Store, revision int) {
 	t.Helper()
-	var data bytes.Buffer
-	check.OK(t, synth.Write(t.Context(), &data, synth.Options{Tools: 150, Seed: 4, Revision: revision}))
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{Force: true})
-	check.OK(t, err)
+	feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 150, Seed: 4, Revision: revision}))
 }
 
 func newCatalog(db release.Database) *release.Catalog {
@@ -227,8 +223,8 @@ func TestReleasesMatchTables(t *testing.T) {
 		check.Equal(t, len(r.Tools), 0, "before the first import")
 		check.Equal(t, r.Number(), 0, "before the first import")
 		for revision := range 5 {
-			if publishFeed(t, s, revision*revision); revision == 2 {
-				publishFeed(t, s, 40) // two releases at once
+			if publishRevision(t, s, revision*revision); revision == 2 {
+				publishRevision(t, s, 40) // two releases at once
 			}
 			for _, c := range []*release.Catalog{followed, newCatalog(s)} {
 				newest := load(t, c)
@@ -251,19 +247,18 @@ func TestReleasesMatchTables(t *testing.T) {
 // derived an earlier release from a superseded one.
 func TestReservedMemoryIsThatOfTheNewestRelease(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publishFeed(t, s, 0)
-	publishFeed(t, s, 1)
+	publishRevision(t, s, 0)
+	publishRevision(t, s, 1)
 	var reserved int64
 	c := release.NewCatalog(s, silent, 1<<20, func(bytes int64) { reserved = bytes })
 	superseded := load(t, c)
-	publishFeed(t, s, 2)
+	publishRevision(t, s, 2)
 	newest := load(t, c)
 	want := reserved
 	c.Earlier(superseded, superseded.All[1])
 	check.Equal(t, reserved, want, "bytes reserved after reading a superseded release")
-	if c.Earlier(newest, newest.All[1]); reserved <= want {
-		t.Errorf("got %d bytes reserved with an earlier release, want more than %d", reserved, want)
-	}
+	c.Earlier(newest, newest.All[1])
+	check.True(t, reserved > want, "got %d bytes reserved with an earlier release, want more than %d", reserved, want)
 }
 
 // After a backup from before the history was pruned is restored, all its releases can be
@@ -275,7 +270,7 @@ func TestPrunedReleasesAreRestored(t *testing.T) {
 		_, err = before.Migrate(t.Context())
 		check.OK(t, err)
 		for revision := range 3 {
-			publishFeed(t, before, revision)
+			publishRevision(t, before, revision)
 		}
 		check.OK(t, before.Close())
 		backup, pruned := testkit.Copy(t, cfg), testkit.Open(t, cfg)
@@ -313,13 +308,13 @@ func (d *lateDatabase) CurrentRelease(ctx context.Context) (*ent.Release, error)
 // release, nor the history after pruning.
 func TestLateLoadDoesNotRevertRelease(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, 0)
-		publishFeed(t, s, 1)
+		publishRevision(t, s, 0)
+		publishRevision(t, s, 1)
 		d := &lateDatabase{Store: s}
 		c := newCatalog(d)
 		load(t, c)
 		d.before = func() {
-			publishFeed(t, s, 2)
+			publishRevision(t, s, 2)
 			load(t, c)
 		}
 		check.Equal(t, load(t, c).Number(), 3, "release")
@@ -348,7 +343,7 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 			return func(error) {}
 		}
 		s := testkit.Open(t, cfg)
-		publishFeed(t, s, 0)
+		publishRevision(t, s, 0)
 		c := newCatalog(s)
 		published := make(chan int, 100)
 		ctx, stop := context.WithCancel(t.Context())
@@ -369,7 +364,7 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 			loads.Store(0)
 			slow.Store(true)
 			failing.Store(release == 4)
-			publishFeed(t, s, release)
+			publishRevision(t, s, release)
 			wait.Until(t, "the release is being loaded", func() bool { return loads.Load() > 0 })
 			for range 3 {
 				newest, err := c.Newest(t.Context())
@@ -386,7 +381,7 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 
 func TestDerivedValues(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publishFeed(t, s, 0)
+	publishRevision(t, s, 0)
 	r := load(t, newCatalog(s))
 	type count int
 	derivations := 0
@@ -428,7 +423,7 @@ func TestInvalidCursors(t *testing.T) {
 // Words without a tool are not found.
 func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, 0)
+		publishRevision(t, s, 0)
 		_, err := s.Write.ExecContext(t.Context(), "UPDATE tool_search SET slug = 'no-such-tool' WHERE id = 1")
 		check.OK(t, err)
 		r := load(t, newCatalog(s))
@@ -444,7 +439,7 @@ func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 // Searches with few and with many matches have the same order: by rank, then by score.
 func TestOrderByRelevance(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publishFeed(t, s, 0)
+	publishRevision(t, s, 0)
 	r := load(t, newCatalog(s))
 	byScore := release.ByScore.Comparer()
 	few, many := 0, 0

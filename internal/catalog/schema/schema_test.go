@@ -42,9 +42,8 @@ func compile(t *testing.T) map[string]*jsonschema.Schema {
 		compiler.AssertFormat()
 		address := "https://palmares.example" + schema.FeedPath + name + ".json"
 		check.OK(t, compiler.AddResource(address, document))
-		if compiled[name], err = compiler.Compile(address); err != nil {
-			t.Fatal(err)
-		}
+		compiled[name], err = compiler.Compile(address)
+		check.OK(t, err)
 	}
 	return compiled
 }
@@ -444,9 +443,7 @@ func TestEditedText(t *testing.T) {
 			continue
 		}
 		accepted++
-		if err := validate(t, schemas[name], rec); err != nil {
-			t.Fatalf("%s: got %v, want it valid: %s", name, err, encode(t, rec))
-		}
+		check.OK(t, validate(t, schemas[name], rec), "%s: %s", name, encode(t, rec))
 	}
 	check.True(t, accepted >= rounds, "got %d valid edits, want at least %d", accepted, rounds)
 }

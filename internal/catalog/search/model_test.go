@@ -162,9 +162,8 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 			}
 			before := updated
 			var err error
-			if updated, err = search.Load(t.Context(), s.Read, s.Dialect(), before, revision-1); err != nil {
-				t.Fatal(err)
-			}
+			updated, err = search.Load(t.Context(), s.Read, s.Dialect(), before, revision-1)
+			check.OK(t, err)
 			for _, index := range []*search.Index{updated, before} { // the new one does not change the old one
 				for earlier := 1; earlier <= revision && index != nil; earlier++ {
 					for query, want := range found[earlier] {

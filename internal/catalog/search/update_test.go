@@ -23,11 +23,7 @@ import (
 // without a history.
 func TestPruneInBatches(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		synthetic := func(seed uint64) []byte {
-			var data bytes.Buffer
-			check.OK(t, synth.Write(t.Context(), &data, synth.Options{Tools: 550, Seed: seed}))
-			return data.Bytes()
-		}
+		synthetic := func(seed uint64) []byte { return feedtest.Synthetic(t, synth.Options{Tools: 550, Seed: seed}) }
 		s := testkit.Open(t, cfg)
 		feedtest.Publish(t, s, synthetic(2))
 		want := storedWords(t, s)

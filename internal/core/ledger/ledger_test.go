@@ -56,9 +56,7 @@ func (s server) count(subject quota.Subject, day quota.Day, key, endpoint string
 
 func (s server) want(t *testing.T, when string, subject quota.Subject, day quota.Day, want int) {
 	t.Helper()
-	if got := s.counter.Count(t.Context(), subject, day); got != want {
-		t.Errorf("%s: got %d requests of %x on %s, want %d", when, got, uint64(subject), day, want)
-	}
+	check.Equal(t, s.counter.Count(t.Context(), subject, day), want, "%s: on %s", when, day)
 }
 
 // wantRows checks the stored counts of accounts.

@@ -71,9 +71,7 @@ func TestRequestLogLine(t *testing.T) {
 		Log(slog.New(slog.NewJSONHandler(lines, nil)), func(o Observed) { observed = o })(handler).ServeHTTP(httptest.NewRecorder(), r)
 		lines.Flush()
 		var fields map[string]any
-		if err := json.Unmarshal(out.Bytes(), &fields); err != nil {
-			t.Fatalf("got %v for %s, want valid JSON", err, out.String())
-		}
+		check.OK(t, json.Unmarshal(out.Bytes(), &fields), &out)
 		if fields["time"] == nil || fields["took"] != float64(observed.Took) || observed.Status != 200 {
 			t.Errorf("got %s, want a time and the duration of %+v", out.String(), observed)
 		}

@@ -199,9 +199,7 @@ func TestSubjects(t *testing.T) {
 		{"2001:db8:0:0:ffff::", "2001:db8::"},
 	}
 	for _, pair := range same {
-		if Address(netip.MustParseAddr(pair[0])) != Address(netip.MustParseAddr(pair[1])) {
-			t.Errorf("got two subjects for %s and %s, want one", pair[0], pair[1])
-		}
+		check.Equal(t, Address(netip.MustParseAddr(pair[0])), Address(netip.MustParseAddr(pair[1])), pair)
 	}
 	for subject, account := range map[Subject]bool{
 		Account(0): true, Account(1<<32 - 1): true, Account(0) - 1: false, Account(1<<32-1) + 1: false,
@@ -219,9 +217,7 @@ func TestSubjects(t *testing.T) {
 		"hash":    {Hashed(1 << 63), 0x1800000000000000},
 		"refunds": {Account(1).refunds(), 1<<62 | 2<<32 | 1},
 	} {
-		if got[0] != got[1] {
-			t.Errorf("%s: got %x, want %x, which stored counts have", what, uint64(got[0]), uint64(got[1]))
-		}
+		check.Equal(t, got[0], got[1], what)
 	}
 	seen := map[Subject]string{Account(1): "account 1", Account(2): "account 2"}
 	for _, text := range []string{"0.0.0.1", "0.0.0.2", "192.0.2.1", "2001:db8::", "2001:db8:0:1::", "::1", "fe80::"} {

@@ -323,9 +323,8 @@ func (r *Redis) stored(t *testing.T) int {
 
 func catchUp(t *testing.T, r *Redis) {
 	t.Helper()
-	if r.probe(); r.Unavailable() {
-		t.Fatal("got an unavailable Redis, want it available")
-	}
+	r.probe()
+	check.MustTrue(t, !r.Unavailable(), "got an unavailable Redis, want it available")
 }
 
 // Redis stops responding while requests are in flight. It has counted all of
@@ -427,9 +426,8 @@ func TestCatchUpFailsWithRedis(t *testing.T) {
 	r := serverWithCount(t, testkit.StartRedis(t).URL, 30)
 	r.countLocally(errLost, false, takes(20, 0)...)
 	r.do(t, "LPUSH", redisKey(someKey), "not a count")
-	if r.probe(); !r.Unavailable() {
-		t.Error("got an available Redis, want it unavailable")
-	}
+	r.probe()
+	check.True(t, r.Unavailable(), "got an available Redis, want it unavailable")
 	r.clear(t)
 	r.store(t, tally{granted: 50}) // they were added, but the reply was lost
 	catchUp(t, r)

@@ -71,9 +71,8 @@ func TestNotificationWakesWatch(t *testing.T) {
 		for rows.Next() {
 			err = errors.Join(err, rows.Scan(&listening))
 		}
-		if err = errors.Join(err, rows.Close()); err != nil {
-			t.Fatal(err)
-		}
+		err = errors.Join(err, rows.Close())
+		check.OK(t, err)
 	}
 	for n := 1; n <= 3; n++ {
 		release(t, s, n)
@@ -137,9 +136,8 @@ func TestUnusualServerSettings(t *testing.T) {
 			for range 4 {
 				s := open(t, cfg)
 				all.Go(func() {
-					if _, err := s.Migrate(t.Context()); err != nil {
-						t.Errorf("migrate: got %v: %v, want no error", err, errors.Unwrap(err))
-					}
+					_, err := s.Migrate(t.Context())
+					check.Equal(t, err, nil, errors.Unwrap(err))
 				})
 			}
 			all.Wait()

@@ -164,9 +164,7 @@ func TestConcurrentMigrations(t *testing.T) {
 				}
 				defer s.Close()
 				done, err := s.Migrate(t.Context())
-				if err != nil {
-					t.Errorf("got %v: %v, want no error", err, errors.Unwrap(err))
-				}
+				check.Equal(t, err, nil)
 				mu.Lock()
 				defer mu.Unlock()
 				applied += len(done)

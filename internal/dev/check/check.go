@@ -24,6 +24,34 @@ func OK(t testing.TB, err error, what ...any) {
 	}
 }
 
+// Result is what a call returned.
+type Result[T any] struct {
+	value T
+	err   error
+}
+
+// Try takes the results of a call: check.Try(f()).OK(t) is the value.
+func Try[T any](value T, err error) Result[T] { return Result[T]{value, err} }
+
+// OK returns the value, and ends the test if there is an error.
+func (r Result[T]) OK(t testing.TB, what ...any) T {
+	t.Helper()
+	OK(t, r.err, what...)
+	return r.value
+}
+
+// Fails reports that there is no error.
+func (r Result[T]) Fails(t testing.TB, what ...any) {
+	t.Helper()
+	Fails(t, r.err, what...)
+}
+
+// Is reports that the error is not of the wanted kind.
+func (r Result[T]) Is(t testing.TB, want error, what ...any) {
+	t.Helper()
+	Is(t, r.err, want, what...)
+}
+
 // Fails reports that there is no error.
 func Fails(t testing.TB, err error, what ...any) {
 	t.Helper()

@@ -3,6 +3,7 @@ package check_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -51,6 +52,11 @@ func TestChecks(t *testing.T) {
 		{"is no error", func(t testing.TB) { check.Fails(t, nil, "row %d", 3) }, "row 3: got no error", false},
 		{"kind", func(t testing.TB) { check.Is(t, fmt.Errorf("%w: disk", errors.ErrUnsupported), errors.ErrUnsupported) }, "", false},
 		{"other kind", func(t testing.TB) { check.Is(t, errors.New("full"), errors.ErrUnsupported) }, "got full, want unsupported operation", false},
+		{"result", func(t testing.TB) { check.Equal(t, check.Try(strconv.Atoi("3")).OK(t), 3) }, "", false},
+		{"no result", func(t testing.TB) { check.Try(strconv.Atoi("x")).OK(t, "row %d", 3) }, `row 3: strconv.Atoi: parsing "x": invalid syntax`, true},
+		{"unexpected result", func(t testing.TB) { check.Try(strconv.Atoi("3")).Fails(t, "row %d", 3) }, "row 3: got no error", false},
+		{"result of a kind", func(t testing.TB) { check.Try(strconv.Atoi("x")).Is(t, strconv.ErrSyntax) }, "", false},
+		{"result of another kind", func(t testing.TB) { check.Try(strconv.Atoi("x")).Is(t, strconv.ErrRange) }, "want value out of range", false},
 		{"holds", func(t testing.TB) { check.True(t, true, "got %d", 3) }, "", false},
 		{"does not hold", func(t testing.TB) { check.True(t, false, "got %d, want fewer", 3) }, "got 3, want fewer", false},
 		{"must hold", func(t testing.TB) { check.MustTrue(t, false, "got %d, want fewer", 3) }, "got 3, want fewer", true},

@@ -91,9 +91,7 @@ func TestNonASCIIAddresses(t *testing.T) {
 			check.Equal(t, problem.Of(err).Code, problem.BadInput, "%s: %v", test.to, err)
 			continue
 		}
-		if err != nil {
-			t.Fatalf("%s: %v, %v", test.to, err, errors.Unwrap(err))
-		}
+		check.OK(t, err, "%s: %v", test.to, errors.Unwrap(err))
 		parts(t, test.server.Wait(t, test.as))
 	}
 }
@@ -215,9 +213,8 @@ func TestRemoteServerRequiresTLS(t *testing.T) {
 	url, received := scripted(t)
 	m, _ := newMailer(t, Config{URL: withUser(url, password)})
 	m.server.loopback = false
-	if err := m.Send(t.Context(), private(ana)); problem.Of(err).Message != encrypting.rejected {
-		t.Errorf("got %v, caused by %v, want %s", err, errors.Unwrap(err), encrypting.rejected)
-	}
+	err := m.Send(t.Context(), private(ana))
+	check.Equal(t, problem.Of(err).Message, encrypting.rejected, errors.Unwrap(err))
 	sent := received()
 	check.Equal(t, strings.Count(sent, "\n"), 1, sent)
 	check.True(t, strings.HasPrefix(sent, "EHLO palmares.example"), "got conversation\n%s\nwant only EHLO", sent)

@@ -13,6 +13,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"palmares/ent"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
@@ -31,9 +32,8 @@ func (s *fixture) sendAll(e *ent.Endpoint) {
 	s.t.Helper()
 	for more := true; more; {
 		var err error
-		if more, err = s.round(s.t.Context(), always, e.ID); err != nil {
-			s.t.Fatal(err)
-		}
+		more, err = s.round(s.t.Context(), always, e.ID)
+		check.OK(s.t, err)
 	}
 }
 
@@ -145,8 +145,8 @@ func TestBatchSchema(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteFixture(t)
 	r, e := s.addBatchReceiver()
-	importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1})
-	importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1, Revision: 5})
+	feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1}))
+	feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1, Revision: 5}))
 	s.sendAll(e)
 	if len(r.all()) < 2 {
 		t.Fatalf("got %d batches, want at least 2", len(r.all()))

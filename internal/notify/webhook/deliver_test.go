@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,36 +18,25 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/catalog/publish"
-	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
-
-// importFeed imports a generated feed.
-func importFeed(t *testing.T, s *store.Store, opts synth.Options) {
-	t.Helper()
-	var buf bytes.Buffer
-	check.OK(t, synth.Write(t.Context(), &buf, opts))
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(buf.Bytes())), publish.Options{Force: true})
-	check.OK(t, err)
-}
 
 // The events of an import arrive signed, in order and once.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1})
+		feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1}))
 		before, err := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
 		check.OK(t, err)
 		r := newReceiver(t)
 		e := s.add(NewEndpoint{URL: r.URL + "/hook?for=me"})
 		started := time.Now()
 		background(t, s.Run)
-		importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1, Revision: 5})
+		feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1, Revision: 5}))
 		events, err := journal.Read(t.Context(), s.Store.Read.JournalEntry, journal.Query{After: before, Limit: 1000})
 		check.OK(t, err, len(events))
 		check.MustTrue(t, len(events) >= 5, "got %v", len(events))
@@ -99,9 +87,7 @@ func TestTwoServersSendOnce(t *testing.T) {
 		r.wait(t, len(want))
 	}
 	for _, r := range receivers {
-		if !slices.Equal(r.ids(), want) {
-			t.Errorf("got %d events, want %d in order", len(r.all()), len(want))
-		}
+		check.Slices(t, r.ids(), want, "events")
 	}
 }
 
@@ -157,9 +143,8 @@ func TestManyEvents(t *testing.T) {
 		first := s.publishTools(2*roundSize + 50)
 		for more := true; more; {
 			var err error
-			if more, err = s.round(t.Context(), always, e.ID); err != nil {
-				t.Fatal(err)
-			}
+			more, err = s.round(t.Context(), always, e.ID)
+			check.OK(t, err)
 		}
 		if !slices.Equal(r.ids(), ids(first, 2*roundSize+51)) {
 			t.Errorf("got %d events, want %d in order", len(r.all()), 2*roundSize+51)

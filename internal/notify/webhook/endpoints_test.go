@@ -1,8 +1,8 @@
 package webhook
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -190,9 +190,7 @@ func TestStopEndpointWhileSending(t *testing.T) {
 				t.Errorf("%s: got %v %v, want it stopped", stop.what, found, err)
 			}
 			// Attempts are deleted with their endpoint.
-			if err != nil && len(s.attempts(e)) != 0 {
-				t.Errorf("%s: got attempts, want none", stop.what)
-			}
+			check.True(t, err == nil || len(s.attempts(e)) == 0, "%s: got attempts, want none", stop.what)
 		}
 		check.Equal(t, s.Store.Read.Endpoint.Query().CountX(t.Context()), 0)
 		check.Equal(t, s.Store.Read.Attempt.Query().CountX(t.Context()), 0)
@@ -237,9 +235,7 @@ func TestPublishDuringRounds(t *testing.T) {
 		}
 		stop()
 		s.sendDue(e)
-		if !slices.Equal(r.ids(), want) {
-			t.Errorf("got %d events, want %d in order", len(r.all()), len(want))
-		}
+		check.Slices(t, r.ids(), want, "events")
 		newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
 		check.Equal(t, s.find(e.ID).Position, newest, "position")
 	})

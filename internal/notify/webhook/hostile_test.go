@@ -301,9 +301,8 @@ func TestHostileReceiversDelayNoOthers(t *testing.T) {
 	for name, test := range hostiles {
 		if owners++; owner == nil || owners%MaxEndpoints == 0 {
 			var err error
-			if owner, err = accounts.Create(t.Context(), fmt.Sprintf("hostile-%d@example.com", owners), auth.Pro); err != nil {
-				t.Fatal(err)
-			}
+			owner, err = accounts.Create(t.Context(), fmt.Sprintf("hostile-%d@example.com", owners), auth.Pro)
+			check.OK(t, err)
 		}
 		_, err := s.Add(t.Context(), owner, NewEndpoint{URL: test.start(t)})
 		check.OK(t, err, name)

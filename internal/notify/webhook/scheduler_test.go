@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/pprof"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -270,9 +269,8 @@ func TestLockedDatabase(t *testing.T) {
 	})
 	<-unlocked
 	s.sendDue(e)
-	if !slices.Equal(r.ids(), ids(first, 21)) || len(s.attempts(e)) != 21 {
-		t.Errorf("got %d events and %d attempts, want 21 of each", len(r.all()), len(s.attempts(e)))
-	}
+	check.Slices(t, r.ids(), ids(first, 21))
+	check.Equal(t, len(s.attempts(e)), 21)
 }
 
 // lock locks the database like an import.

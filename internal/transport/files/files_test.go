@@ -75,15 +75,11 @@ func FuzzPath(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		number, name, ok := split(path)
-		if ok && path != ReleasesPath+strconv.Itoa(number)+"/"+name {
-			t.Errorf("%q: got release %d and %q, want one spelling", path, number, name)
-		}
+		check.True(t, !ok || path == ReleasesPath+strconv.Itoa(number)+"/"+name, "%q: got release %d and %q, want one spelling", path, number, name)
 		counted := Counted(&http.Request{URL: &url.URL{Path: path}})
 		if file := ok && slices.Contains(files.Names(), name); (counted != "") != file || file && (counted != path || strings.Contains(name, "/")) {
 			t.Errorf("%q: got %q, want what is counted for a file", path, counted)
 		}
-		if ok && !RequiresKey(path) {
-			t.Errorf("%q: got a file without a key, want one with a key", path)
-		}
+		check.True(t, !ok || RequiresKey(path), "%q: got a file without a key, want one with a key", path)
 	})
 }

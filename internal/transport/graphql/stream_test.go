@@ -156,9 +156,8 @@ func TestStreamHeartbeat(t *testing.T) {
 	for beats := 0; beats < 30; {
 		select {
 		case line, ok := <-one.lines:
-			if !ok || (line != "" && line != ":") {
-				t.Fatalf("got line %q, open: %t, want a comment", line, ok)
-			}
+			check.Must(t, ok, true, "line %q, open", line)
+			check.MustTrue(t, line == "" || line == ":", "got line %q, open: %t, want a comment", line, ok)
 			if line == ":" {
 				beats++
 			}

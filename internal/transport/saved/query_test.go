@@ -180,18 +180,17 @@ func TestPage(t *testing.T) {
 			t.Errorf("got %+v, want the query with two tools", view)
 		}
 		for path, want := range map[string]string{"/q/palmares/names?n=x": "n must be an integer", "/q/palmares/names?n=500": "limit must be an integer from 1 to 200"} {
-			if send(path, browser); view == nil || view.Result != nil || !strings.Contains(messageOf(view.Err), want) {
-				t.Errorf("%s: got %+v, want %s", path, view, want)
-			}
+			send(path, browser)
+			check.MustTrue(t, view != nil, "%s: got %+v, want %s", path, view, want)
+			check.Equal(t, view.Result, nil, path)
+			check.Contains(t, messageOf(view.Err), want, path)
 		}
 		for path, accept := range map[string]string{"/q/palmares/names.json": browser, "/q/palmares/names?format=csv": browser, "/q/palmares/names": "*/*"} {
-			if send(path, accept); view != nil {
-				t.Errorf("%s, %s: got a page, want none", path, accept)
-			}
+			send(path, accept)
+			check.Equal(t, view, nil, "%s, %s", path, accept)
 		}
-		if send("/q/palmares/unknown", browser); problem.Of(err).Code != problem.NotFound {
-			t.Errorf("unknown query: got %v, want the page of an error", err)
-		}
+		send("/q/palmares/unknown", browser)
+		check.Equal(t, problem.Of(err).Code, problem.NotFound, "unknown query")
 	})
 }
 
@@ -232,9 +231,9 @@ func TestChartIsChecked(t *testing.T) {
 		{Kind: Bar, X: "score", Y: "score"}:                  "must be different columns",
 		{Kind: Line, X: "name", Y: "score", Series: "name"}:  "must be different columns",
 	} {
-		if got := messageOf(chart.check(draft.Columns)); want == "" && got != "" || !strings.Contains(got, want) {
-			t.Errorf("%v: got %q, want %q", chart, got, want)
-		}
+		got := messageOf(chart.check(draft.Columns))
+		check.True(t, want != "" || got == "", "%v: got %q, want %q", chart, got, want)
+		check.Contains(t, got, want, chart)
 	}
 	check.Contains(t, messageOf(Chart{Kind: Bar, X: "a", Y: "b"}.check(nil)), "not a table", "without a table: want an error")
 }
@@ -265,9 +264,10 @@ func TestTitles(t *testing.T) {
 			check.OK(t, err, "search for %s", search)
 			check.Equal(t, len(list), want, "search for %s", search)
 		}
-		if saved, err = q.Save(t.Context(), owner, NewQuery{Name: "best", Text: text, Chart: Chart{Kind: Table, X: "gone"}}); err != nil || saved.Title != "Best" || saved.Chart != (Chart{Kind: Table}) {
-			t.Errorf("without a title: got %+v and %v, want the name of the operation, and a table", saved, err)
-		}
+		saved, err = q.Save(t.Context(), owner, NewQuery{Name: "best", Text: text, Chart: Chart{Kind: Table, X: "gone"}})
+		check.OK(t, err, "without a title")
+		check.Equal(t, saved.Title, "Best", "without a title")
+		check.Equal(t, saved.Chart, Chart{Kind: Table}, "without a title")
 		for _, wrong := range []NewQuery{{Title: strings.Repeat("x", MaxTitle+1)}, {Title: "a\nb"}, {Chart: Chart{Kind: Bar, X: "name", Y: "price"}}} {
 			wrong.Name, wrong.Text = "wrong", text
 			_, err := q.Save(t.Context(), owner, wrong)

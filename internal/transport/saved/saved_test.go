@@ -194,9 +194,9 @@ func TestSaveRejects(t *testing.T) {
 		check.Equal(t, first.Named, "https://palmares.example/q/ana/x", "want both URLs")
 		check.Equal(t, first.Permanent, "https://palmares.example/q/"+hashOf(names), "want both URLs")
 		for handle, want := range map[string]string{"bea": `already has the handle "ana"`, "ana": "", "": ""} {
-			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "y", Handle: handle, Text: names}); !strings.Contains(messageOf(err), want) || want == "" && err != nil {
-				t.Errorf("handle %q: got %v, want %q", handle, err, want)
-			}
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: "y", Handle: handle, Text: names})
+			check.Contains(t, messageOf(err), want, "handle %q", handle)
+			check.True(t, want != "" || err == nil, "handle %q: got %v, want %q", handle, err, want)
 		}
 		_, err = q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "x", Handle: "ana", Text: names})
 		check.Contains(t, messageOf(err), `"ana" is taken`)
