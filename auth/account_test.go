@@ -53,8 +53,7 @@ func TestNormalizeEmailSpellings(t *testing.T) {
 		{"ana@m\u00fcnchen.de", "ana@mu\u0308nchen.de", "ana@M\u00dcNCHEN.DE", "ana@xn--mnchen-3ya.de", "ana@XN--MNCHEN-3YA.DE"},
 		{"ana@example.com", "ana@\uff45xample.com", "ana@example\u3002com"}, // full-width characters
 	} {
-		want, err := NormalizeEmail(spellings[0])
-		check.OK(t, err)
+		want := check.Try(NormalizeEmail(spellings[0])).OK(t)
 		for _, spelling := range append(spellings, want) {
 			got, err := NormalizeEmail(spelling)
 			check.Equal(t, got, want, spelling)
@@ -76,8 +75,7 @@ func TestKeyLimit(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := NewAccounts(s)
 		for plan, most := range map[Plan]int64{Developer: 3, Pro: 10} {
-			account, err := accounts.Create(t.Context(), string(plan)+"@example.com", plan)
-			check.OK(t, err)
+			account := check.Try(accounts.Create(t.Context(), string(plan)+"@example.com", plan)).OK(t)
 			var created atomic.Int64
 			var all sync.WaitGroup
 			for range 15 {
@@ -93,12 +91,11 @@ func TestKeyLimit(t *testing.T) {
 			}
 			all.Wait()
 			check.Equal(t, created.Load(), most, "%s: keys", plan)
-			keys, err := accounts.Keys(t.Context(), account)
-			check.OK(t, err)
+			keys := check.Try(accounts.Keys(t.Context(), account)).OK(t)
 			check.Must(t, len(keys), int(most))
 			check.OK(t, accounts.Revoke(t.Context(), keys[0].ID))
 			check.Fails(t, accounts.Revoke(t.Context(), keys[0].ID), "revoking a key twice")
-			_, _, err = accounts.CreateKey(t.Context(), account, "")
+			_, _, err := accounts.CreateKey(t.Context(), account, "")
 			check.Equal(t, err, nil, "creating a key after revoking one")
 		}
 		if _, err := accounts.Create(t.Context(), " DEVELOPER@example.com", Pro); err == nil || !strings.Contains(err.Error(), "already") {
@@ -115,8 +112,7 @@ func TestSecretsAreNotStored(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := NewAccounts(s)
-		account, err := accounts.Create(t.Context(), "ana@example.com", Developer)
-		check.OK(t, err)
+		account := check.Try(accounts.Create(t.Context(), "ana@example.com", Developer)).OK(t)
 		text, row, err := accounts.CreateKey(context.Background(), account, "x")
 		check.OK(t, err)
 		secret := text[16:48]
@@ -137,8 +133,7 @@ func TestMaxKeysPerDay(t *testing.T) {
 		accounts := NewAccounts(s)
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		accounts.now = func() time.Time { return now }
-		acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
-		check.OK(t, err)
+		acc := check.Try(accounts.Create(t.Context(), "ana@example.com", Developer)).OK(t)
 		createAndRevoke := func() error {
 			_, key, err := accounts.CreateKey(t.Context(), acc, "")
 			if err == nil {
@@ -152,12 +147,11 @@ func TestMaxKeysPerDay(t *testing.T) {
 		if err := createAndRevoke(); err == nil || !strings.Contains(err.Error(), "at most 30 keys within 24 hours") {
 			t.Errorf("one more key: got %v, want the daily limit", err)
 		}
-		keys, err := accounts.Keys(t.Context(), acc)
-		check.OK(t, err)
+		keys := check.Try(accounts.Keys(t.Context(), acc)).OK(t)
 		check.Equal(t, len(keys), maxKeysPerDay)
 		check.Equal(t, len(Unrevoked(keys)), 0)
 		now = now.Add(24 * time.Hour)
-		_, _, err = accounts.CreateKey(t.Context(), acc, "stays")
+		_, _, err := accounts.CreateKey(t.Context(), acc, "stays")
 		check.OK(t, err, "a day later")
 
 		deleteExpired(t, s, now.Add(revokedKeyRetention-25*time.Hour))
@@ -188,8 +182,7 @@ func TestReadsDuringWrite(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		token := a.signedIn("ana@example.com")
 		challenge := a.signIn("ana@example.com")
-		writing, err := a.store.Write.Tx(t.Context())
-		check.OK(t, err)
+		writing := check.Try(a.store.Write.Tx(t.Context())).OK(t)
 		defer func() { _ = writing.Rollback() }()
 		writing.Confirmation.Update().Where(confirmation.Email("nobody")).SetTries(0).ExecX(t.Context())
 		done := make(chan error, 1)
@@ -217,10 +210,9 @@ func TestReadsDuringWrite(t *testing.T) {
 // deleted continues with its usage.
 func TestSigningUpDuringDeletion(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
-		acc, err := a.Create(t.Context(), "ana@example.com", Developer)
-		check.OK(t, err)
+		acc := check.Try(a.Create(t.Context(), "ana@example.com", Developer)).OK(t)
 		created := make(chan *ent.Account, 1)
-		err = a.store.Update(t.Context(), func(tx *ent.Tx) error { // like Accounts.Delete
+		err := a.store.Update(t.Context(), func(tx *ent.Tx) error { // like Accounts.Delete
 			tx.Account.DeleteOne(acc).ExecX(t.Context())
 			go func() {
 				created <- func() *ent.Account {
@@ -245,8 +237,7 @@ func TestSigningUpDuringDeletion(t *testing.T) {
 func waitForLock(t *testing.T, s *store.Store) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		rows, err := s.Keys.QueryContext(t.Context(), "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-		check.OK(t, err)
+		rows := check.Try(s.Keys.QueryContext(t.Context(), "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")).OK(t)
 		waits := rows.Next()
 		_ = rows.Close()
 		if waits {
@@ -261,10 +252,8 @@ func everythingStored(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var all strings.Builder
 	for _, table := range drift.Tables() {
-		rows, err := s.Write.QueryContext(t.Context(), "SELECT * FROM "+table.Name)
-		check.OK(t, err)
-		columns, err := rows.Columns()
-		check.OK(t, err)
+		rows := check.Try(s.Write.QueryContext(t.Context(), "SELECT * FROM "+table.Name)).OK(t)
+		columns := check.Try(rows.Columns()).OK(t)
 		for rows.Next() {
 			values, into := make([]any, len(columns)), make([]any, len(columns))
 			for i := range values {

@@ -83,11 +83,9 @@ func TestFormatOfKeys(t *testing.T) {
 func TestTokens(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := NewAccounts(s)
-		owner, err := accounts.Create(t.Context(), "ana@example.com", Developer)
-		check.OK(t, err)
+		owner := check.Try(accounts.Create(t.Context(), "ana@example.com", Developer)).OK(t)
 		check.OK(t, s.Write.Account.UpdateOne(owner).SetHandle("ana").Exec(t.Context()))
-		download, err := accounts.CreateDownloadToken(t.Context(), owner, " sheet ")
-		check.OK(t, err)
+		download := check.Try(accounts.CreateDownloadToken(t.Context(), owner, " sheet ")).OK(t)
 		query, hash := NewQueryToken()
 		unknown, _ := NewQueryToken()
 		s.Write.SavedQuery.Create().SetAccountID(owner.ID).SetName("best").SetHash("0123").SetPublic(false).SetTokenHash(hash).ExecX(t.Context())
@@ -103,25 +101,22 @@ func TestTokens(t *testing.T) {
 		} {
 			want := CallerOf(owner, TokenKey)
 			want.Downloads = downloads
-			got, err := caller(target)
-			check.OK(t, err, target)
+			got := check.Try(caller(target)).OK(t, target)
 			check.Equal(t, got, want, target)
 			check.Equal(t, got.OwnsQueries(owner.ID), !downloads, "%s: private queries", target)
 		}
 		for _, target := range []string{"/q/ana/other?token=" + query, "/files?token=" + query, "/q/ana/best?token=" + unknown, "/files"} {
-			got, err := caller(target)
-			check.OK(t, err, target)
+			got := check.Try(caller(target)).OK(t, target)
 			check.Equal(t, got.Account, 0, target)
 		}
 		check.OK(t, keyring.SaveLastUsed(t.Context()))
-		tokens, err := accounts.DownloadTokens(t.Context(), owner)
-		check.OK(t, err)
+		tokens := check.Try(accounts.DownloadTokens(t.Context(), owner)).OK(t)
 		check.Must(t, len(tokens), 1, tokens)
 		check.MustTrue(t, tokens[0].LastUsedAt != nil, "got %v, want one token that was used", tokens)
 		check.Must(t, tokens[0].Name, "sheet")
 		check.OK(t, accounts.RevokeDownloadToken(t.Context(), owner, tokens[0].ID))
 		keyring.ForgetAccount(owner.ID)
-		_, err = caller("/files?token=" + download)
+		_, err := caller("/files?token=" + download)
 		check.Equal[error](t, err, errTokenUnknown, "revoked token")
 	})
 }

@@ -38,8 +38,7 @@ func tryKey(k *Keyring, key string) string {
 func createAccount(t *testing.T, s *store.Store, email string, plan Plan, keys int) (*ent.Account, []string) {
 	t.Helper()
 	accounts := NewAccounts(s)
-	acc, err := accounts.Create(t.Context(), email, plan)
-	check.OK(t, err)
+	acc := check.Try(accounts.Create(t.Context(), email, plan)).OK(t)
 	// Some keys are created at the same time, and their order must be stable.
 	then := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var texts []string
@@ -68,8 +67,7 @@ func TestSuspendedKeys(t *testing.T) {
 		agree := func(plan Plan, want int) {
 			t.Helper()
 			check.OK(t, accounts.SetPlan(t.Context(), acc, plan))
-			keys, err := accounts.Keys(t.Context(), acc)
-			check.OK(t, err)
+			keys := check.Try(accounts.Keys(t.Context(), acc)).OK(t)
 			suspended, keyring := Suspended(plan, keys), newKeyring(s)
 			check.Equal(t, len(suspended), want, "%s: suspended keys", plan)
 			for _, text := range texts {
@@ -131,10 +129,9 @@ func TestDeletedAccount(t *testing.T) {
 		row = s.Write.Customer.GetX(t.Context(), "cus_ben@example.com")
 		check.True(t, row.AccountID != nil, "another account: got its customer without account, want it unchanged")
 		check.Equal(t, s.Write.Usage.Query().CountX(t.Context()), 1, "usage of accounts")
-		_, err := a.Find(t.Context(), "ana@example.com")
-		check.Fails(t, err)
+		check.Try(a.Find(t.Context(), "ana@example.com")).Fails(t)
 		check.Equal(t, a.Delete(t.Context(), ana), nil, "deleting again")
-		_, _, err = a.CreateKey(t.Context(), ana, "late")
+		_, _, err := a.CreateKey(t.Context(), ana, "late")
 		check.Fails(t, err, "key for a deleted account")
 	})
 }
@@ -165,8 +162,7 @@ func TestRevokedWithBusyReaders(t *testing.T) {
 		check.Must(t, tryKey(keyring, keys[0]), "")
 		readers := s.Pools()["reader"]
 		for range readers.Stats().MaxOpenConnections {
-			busy, err := readers.Conn(t.Context())
-			check.OK(t, err)
+			busy := check.Try(readers.Conn(t.Context())).OK(t)
 			defer busy.Close()
 		}
 		check.OK(t, NewAccounts(s).Revoke(t.Context(), keys[0]))
@@ -269,8 +265,7 @@ func TestRecheck(t *testing.T) {
 		verify(1, "", "does not exist")
 
 		anonymous := Caller{Plan: Anonymous}
-		got, err := keyring.Recheck(t.Context(), anonymous)
-		check.OK(t, err)
+		got := check.Try(keyring.Recheck(t.Context(), anonymous)).OK(t)
 		check.Equal(t, got, anonymous)
 		// Without a database, callers stay the same.
 		keyring.ForgetAccount(acc.ID)

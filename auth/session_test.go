@@ -12,8 +12,7 @@ import (
 // emailOf returns the address of a session's account, or "".
 func (a *fixture) emailOf(token string) string {
 	a.t.Helper()
-	acc, err := a.SessionAccount(a.t.Context(), token)
-	check.OK(a.t, err)
+	acc := check.Try(a.SessionAccount(a.t.Context(), token)).OK(a.t)
 	if acc == nil {
 		return ""
 	}
@@ -37,14 +36,11 @@ func TestSessions(t *testing.T) {
 
 		laptop = a.signedIn("ana@example.com")
 		ana := a.accountOf(laptop)
-		all, err := a.Sessions(t.Context(), ana)
-		check.OK(t, err)
+		all := check.Try(a.Sessions(t.Context(), ana)).OK(t)
 		check.Equal(t, len(all), 2)
-		open, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "192.0.2.1"})
-		check.OK(t, err)
+		open := check.Try(a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "192.0.2.1"})).OK(t)
 		check.OK(t, a.EndSessions(t.Context(), ana))
-		_, err = a.ConfirmationByLink(t.Context(), open.Link)
-		check.Is(t, err, ErrUsed, "link after EndSessions")
+		check.Try(a.ConfirmationByLink(t.Context(), open.Link)).Is(t, ErrUsed, "link after EndSessions")
 		check.Equal(t, a.emailOf(laptop), "")
 		check.Equal(t, a.emailOf(phone), "")
 		check.True(t, a.emailOf(ben) != "", "got other sessions ended, want all of Ana's")
@@ -99,8 +95,7 @@ func TestSessionKeys(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		keyOf := func(token string) string {
 			t.Helper()
-			text, err := a.SessionKey(t.Context(), token)
-			check.OK(t, err)
+			text := check.Try(a.SessionKey(t.Context(), token)).OK(t)
 			return text
 		}
 		caller := func(text string) (Caller, error) {
@@ -125,18 +120,15 @@ func TestSessionKeys(t *testing.T) {
 		check.Lacks(t, everythingStored(t, a.store), sessionKey(laptop).secret, "the secret stored")
 		forged := sessionKey(laptop)
 		forged.secret = sessionKey(phone).secret
-		_, err := caller(forged.Text())
-		check.Fails(t, err, "secret of another key")
+		check.Try(caller(forged.Text())).Fails(t, "secret of another key")
 
 		check.OK(t, a.EndSession(t.Context(), laptop))
-		_, err = caller(key)
-		check.Fails(t, err, "after signing out")
+		check.Try(caller(key)).Fails(t, "after signing out")
 		check.Equal(t, keyOf(laptop), "", "after signing out")
-		_, err = caller(other)
+		_, err := caller(other)
 		check.Equal(t, err, nil, "other browser's key")
 		a.time = a.time.Add(SessionLifetime + time.Second)
-		_, err = caller(other)
-		check.Fails(t, err, "after the session expired")
+		check.Try(caller(other)).Fails(t, "after the session expired")
 		check.Equal(t, keyOf(phone), "", "after the session expired")
 	})
 }
@@ -147,11 +139,9 @@ func TestRecheckSession(t *testing.T) {
 		keyring := newKeyring(a.store)
 		keyring.now = a.now
 		token := a.signedIn("ana@example.com")
-		text, err := a.SessionKey(t.Context(), token)
-		check.OK(t, err)
+		text := check.Try(a.SessionKey(t.Context(), token)).OK(t)
 		key, _ := ParseKey(text)
-		caller, err := keyring.Recheck(t.Context(), Caller{Key: key.ID})
-		check.OK(t, err)
+		caller := check.Try(keyring.Recheck(t.Context(), Caller{Key: key.ID})).OK(t)
 		check.Must(t, caller.Plan, Developer)
 		check.MustTrue(t, caller.Account != 0, "got %+v, want a Developer account", caller)
 		check.OK(t, a.EndSession(t.Context(), token))

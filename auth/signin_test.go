@@ -44,38 +44,33 @@ func eachFixture(t *testing.T, test func(t *testing.T, a *fixture)) {
 // signIn starts to sign in, from a different network for each address.
 func (a *fixture) signIn(email string) Challenge {
 	a.t.Helper()
-	challenge, err := a.StartSignIn(a.t.Context(), email, Sender{Network: "network of " + email})
-	check.OK(a.t, err)
+	challenge := check.Try(a.StartSignIn(a.t.Context(), email, Sender{Network: "network of " + email})).OK(a.t)
 	return challenge
 }
 
 func (a *fixture) change(acc *ent.Account, email string) Challenge {
 	a.t.Helper()
-	challenge, err := a.StartEmailChange(a.t.Context(), acc, email, Sender{Network: "network of " + email})
-	check.OK(a.t, err)
+	challenge := check.Try(a.StartEmailChange(a.t.Context(), acc, email, Sender{Network: "network of " + email})).OK(a.t)
 	return challenge
 }
 
 func (a *fixture) find(link string) *ent.Confirmation {
 	a.t.Helper()
-	found, err := a.ConfirmationByLink(a.t.Context(), link)
-	check.OK(a.t, err)
+	found := check.Try(a.ConfirmationByLink(a.t.Context(), link)).OK(a.t)
 	return found
 }
 
 // signedIn signs in and returns the session's token.
 func (a *fixture) signedIn(email string) string {
 	a.t.Helper()
-	token, err := a.SignIn(a.t.Context(), a.find(a.signIn(email).Link), "", "en")
-	check.OK(a.t, err)
+	token := check.Try(a.SignIn(a.t.Context(), a.find(a.signIn(email).Link), "", "en")).OK(a.t)
 	return token
 }
 
 // accountOf returns the account of a session.
 func (a *fixture) accountOf(token string) *ent.Account {
 	a.t.Helper()
-	acc, err := a.SessionAccount(a.t.Context(), token)
-	check.OK(a.t, err)
+	acc := check.Try(a.SessionAccount(a.t.Context(), token)).OK(a.t)
 	check.MustTrue(a.t, acc != nil, "got %v, want an account", acc)
 	return acc
 }
@@ -305,8 +300,7 @@ func concurrently(times int, do func(i int)) {
 func TestStartSignInReadsNoAccounts(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		a.account("ana@example.com")
-		_, err := a.store.Write.ExecContext(t.Context(), "ALTER TABLE accounts RENAME TO hidden")
-		check.OK(t, err)
+		check.Try(a.store.Write.ExecContext(t.Context(), "ALTER TABLE accounts RENAME TO hidden")).OK(t)
 		a.signIn("ana@example.com")
 		a.signIn("nobody@example.com")
 	})
@@ -315,8 +309,7 @@ func TestStartSignInReadsNoAccounts(t *testing.T) {
 func TestStartSignInWithInvalidAddress(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		for _, email := range []string{"", "ana", "ana@example.com\r\nBcc: ben@example.com", "ana@example.com\x00", "a\xff@example.com", strings.Repeat("a", 300) + "@example.com"} {
-			_, err := a.StartSignIn(t.Context(), email, Sender{Network: "x"})
-			check.Is(t, err, ErrInvalidEmail, "%.40q", email)
+			check.Try(a.StartSignIn(t.Context(), email, Sender{Network: "x"})).Is(t, ErrInvalidEmail, "%.40q", email)
 		}
 		check.Equal(t, a.store.Write.Confirmation.Query().CountX(t.Context()), 0, "confirmations")
 	})
@@ -369,8 +362,7 @@ func TestConcurrentSignUps(t *testing.T) {
 			email := fmt.Sprintf("a%d@example.com", round)
 			var found []*ent.Confirmation
 			for i := range 4 {
-				c, err := a.StartSignIn(t.Context(), email, Sender{fmt.Sprint(round, i), fmt.Sprint(round, i)})
-				check.OK(t, err)
+				c := check.Try(a.StartSignIn(t.Context(), email, Sender{fmt.Sprint(round, i), fmt.Sprint(round, i)})).OK(t)
 				found = append(found, a.find(c.Link))
 			}
 			concurrently(len(found), func(i int) {
@@ -430,8 +422,7 @@ func TestEmailLimitsOutliveAccount(t *testing.T) {
 		acc := a.account("mallory@example.com")
 		var links []string
 		for range maxPerMailbox {
-			challenge, err := a.StartEmailChange(t.Context(), acc, "victim@example.com", Sender{Network: "192.0.2.1"})
-			check.OK(t, err)
+			challenge := check.Try(a.StartEmailChange(t.Context(), acc, "victim@example.com", Sender{Network: "192.0.2.1"})).OK(t)
 			links = append(links, challenge.Link)
 		}
 		pending := a.signIn("mallory@example.com")
@@ -439,14 +430,12 @@ func TestEmailLimitsOutliveAccount(t *testing.T) {
 		_, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.9"})
 		wantError(t, "mailbox", err, ErrMailboxLimit)
 		for i := range maxPerNetwork - maxPerMailbox {
-			_, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"})
-			check.OK(t, err)
+			check.Try(a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"})).OK(t)
 		}
 		_, err = a.StartSignIn(t.Context(), "one-more@example.com", Sender{Network: "192.0.2.1"})
 		wantError(t, "network", err, ErrNetworkLimit)
 		for _, link := range append(links, pending.Link) {
-			_, err := a.ConfirmationByLink(t.Context(), link)
-			check.Fails(t, err, "link of a deleted account")
+			check.Try(a.ConfirmationByLink(t.Context(), link)).Fails(t, "link of a deleted account")
 		}
 		check.OK(t, DeleteExpired(t.Context(), a.store, a.time.Add(confirmationRetention+time.Second)))
 		check.Equal(t, a.store.Write.Confirmation.Query().CountX(t.Context()), 0, "confirmations")
@@ -490,8 +479,7 @@ func TestMaxMailboxAttempts(t *testing.T) {
 		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
 		wantError(t, "correct code", err, ErrLocked)
 		found := a.find(challenge.Link)
-		locked, err := a.Locked(t.Context(), found)
-		check.OK(t, err, "Locked")
+		locked := check.Try(a.Locked(t.Context(), found)).OK(t, "Locked")
 		check.Equal(t, locked, true, "Locked")
 		_, err = a.SignIn(t.Context(), found, "", "en")
 		check.Equal(t, err, nil, "link")
@@ -509,10 +497,8 @@ func TestCorrectCodesDoNotCount(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		for range maxMailboxAttempts + 1 {
 			challenge := a.signIn("ana@example.com")
-			found, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-			check.OK(t, err)
-			_, err = a.SignIn(t.Context(), found, "", "en")
-			check.OK(t, err)
+			found := check.Try(a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)).OK(t)
+			check.Try(a.SignIn(t.Context(), found, "", "en")).OK(t)
 			a.time = a.time.Add(emailWindow / maxPerMailbox)
 		}
 	})

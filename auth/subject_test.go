@@ -54,19 +54,15 @@ func newService(t *testing.T, db *store.Store) *service {
 // signUp signs in with an address, and returns its account with a new key.
 func (s *service) signUp(email string) (*ent.Account, string) {
 	s.t.Helper()
-	challenge, err := s.accounts.StartSignIn(s.t.Context(), email, auth.Sender{Network: email})
-	check.OK(s.t, err)
-	found, err := s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)
-	check.OK(s.t, err)
-	_, err = s.accounts.SignIn(s.t.Context(), found, "", "en")
-	check.OK(s.t, err)
+	challenge := check.Try(s.accounts.StartSignIn(s.t.Context(), email, auth.Sender{Network: email})).OK(s.t)
+	found := check.Try(s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)).OK(s.t)
+	check.Try(s.accounts.SignIn(s.t.Context(), found, "", "en")).OK(s.t)
 	return s.withKey(email)
 }
 
 func (s *service) withKey(email string) (*ent.Account, string) {
 	s.t.Helper()
-	acc, err := s.accounts.Find(s.t.Context(), email)
-	check.OK(s.t, err)
+	acc := check.Try(s.accounts.Find(s.t.Context(), email)).OK(s.t)
 	key, _, err := s.accounts.CreateKey(s.t.Context(), acc, "")
 	check.OK(s.t, err)
 	return acc, key
@@ -74,10 +70,8 @@ func (s *service) withKey(email string) (*ent.Account, string) {
 
 func (s *service) changeEmail(acc *ent.Account, email string) {
 	s.t.Helper()
-	challenge, err := s.accounts.StartEmailChange(s.t.Context(), acc, email, auth.Sender{Network: email})
-	check.OK(s.t, err)
-	found, err := s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)
-	check.OK(s.t, err)
+	challenge := check.Try(s.accounts.StartEmailChange(s.t.Context(), acc, email, auth.Sender{Network: email})).OK(s.t)
+	found := check.Try(s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)).OK(s.t)
 	check.OK(s.t, s.accounts.ChangeEmail(s.t.Context(), found, acc, ""))
 }
 
@@ -183,8 +177,7 @@ func TestQuotaOfChangedAddress(t *testing.T) {
 		s.spend(key, 100)
 		s.changeEmail(acc, "anna@example.com")
 		s.spend(key, 200)
-		acc, err := s.accounts.Find(t.Context(), "anna@example.com")
-		check.OK(t, err)
+		acc = check.Try(s.accounts.Find(t.Context(), "anna@example.com")).OK(t)
 		s.changeEmail(acc, "hannah@example.com")
 		for range 300 {
 			s.request(key)

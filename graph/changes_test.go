@@ -129,8 +129,7 @@ func TestChanges(t *testing.T) {
 			`{"changes":{"nodes":[{"slug":null,"category":null,"fields":[],"before":null,"after":{"updated_at":"2026-11-02","tools_total":3,"tools_retired":0,"comparatifs_total":1,`+
 				`"events":{"comparatif.removed":1,"embeddings.changed":1,"price.changed":1,"tool.created":1,"tool.removed":1,"tool.updated":2}},"tool":null}],"edges":[{"node":{"tool":null}}]}}`)
 
-		event, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1})
-		check.OK(t, err)
+		event := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1})).OK(t)
 		expect(t, "when", mustExecute(t, e, `{changes(first: 1) {nodes {publishedAt}}}`),
 			`{"changes":{"nodes":[{"publishedAt":"`+event[0].At.UTC().Format(time.RFC3339)+`"}]}}`)
 	})
@@ -266,8 +265,7 @@ func walkBack(t *testing.T, e *graph.Executor, oldest string) {
 
 func storedEvents(t *testing.T, s *store.Store, types ...string) []string {
 	t.Helper()
-	rows, err := s.Read.QueryContext(t.Context(), "SELECT id, event FROM journal_entries WHERE event IS NOT NULL ORDER BY id")
-	check.OK(t, err)
+	rows := check.Try(s.Read.QueryContext(t.Context(), "SELECT id, event FROM journal_entries WHERE event IS NOT NULL ORDER BY id")).OK(t)
 	defer rows.Close()
 	var ids []string
 	for rows.Next() {
@@ -341,8 +339,7 @@ func TestDeliveredEvents(t *testing.T) {
 		expect(t, "before the first release", mustExecute(t, e, `{changes {events nextCursor}}`), `{"changes":{"events":[],"nextCursor":null}}`)
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", withPrice("5 €/mois")), feedtest.Tool("c")))
-		stored, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100})
-		check.OK(t, err)
+		stored := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100})).OK(t)
 		var all, ofA []string
 		for _, event := range stored {
 			all = append(all, string(event.JSON()))

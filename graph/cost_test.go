@@ -280,8 +280,7 @@ func TestResponseLimitStopsReading(t *testing.T) {
 func TestResponseLimitExemptsOwnOperations(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	feedtest.Publish(t, s, demo.Catalog())
-	operation, err := graph.NewOperation("{tools {items {slug name tagline}}}")
-	check.OK(t, err)
+	operation := check.Try(graph.NewOperation("{tools {items {slug name tagline}}}")).OK(t)
 	result := limitedTo(s, 10).Execute(context.Background(), graph.Request{Operation: operation})
 	check.Equal(t, len(result.Errors), 0, "%v and %d bytes", result.Errors, len(result.Data))
 	check.True(t, len(result.Data) >= 500, "got %v and %d bytes, want no errors and at least 500 bytes", result.Errors, len(result.Data))

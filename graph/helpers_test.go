@@ -131,10 +131,9 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 				records = append(records, c)
 			}
 		}
-		published, err := time.Parse(time.DateOnly, date)
-		check.OK(t, err)
+		published := check.Try(time.Parse(time.DateOnly, date)).OK(t)
 		published = published.Add(time.Duration(release%2)*23*time.Hour + 59*time.Minute)
-		_, err = publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(date, records...))), publish.Options{Force: true, PublishedAt: published})
+		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(date, records...))), publish.Options{Force: true, PublishedAt: published})
 		check.OK(t, err)
 		if after != nil {
 			after(release)
@@ -145,8 +144,7 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 // allEvents returns the journal, oldest first.
 func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 	t.Helper()
-	events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100_000})
-	check.OK(t, err)
+	events := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100_000})).OK(t)
 	return events
 }
 

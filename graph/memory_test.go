@@ -162,8 +162,7 @@ func TestJournalReadsUseIndexes(t *testing.T) {
 		if s.Describe() != "PostgreSQL" {
 			explain, byNumber = "EXPLAIN QUERY PLAN ", "INTEGER PRIMARY KEY"
 		}
-		newest, err := journal.Newest(t.Context(), s.Read.JournalEntry)
-		check.OK(t, err)
+		newest := check.Try(journal.Newest(t.Context(), s.Read.JournalEntry)).OK(t)
 		const published = "SELECT id FROM journal_entries AS published WHERE event = 'catalog.published' AND release_number "
 		const release = "AND release_number >= 2 AND id > coalesce((" + published + "< 2 ORDER BY id DESC LIMIT 1), 0) AND id < coalesce((" + published + "> 2 ORDER BY id LIMIT 1), 9223372036854775807) "
 		const events = "SELECT * FROM journal_entries WHERE event IS NOT NULL AND release_number <= 3 "
@@ -179,8 +178,7 @@ func TestJournalReadsUseIndexes(t *testing.T) {
 			"SELECT id, place FROM (SELECT id, row_number() OVER (PARTITION BY slug ORDER BY id DESC) AS place FROM journal_entries WHERE slug IN ('a', 'b') AND coalesce(event, '') IN ('tool.created', 'tool.updated') AND release_number <= 3) AS e WHERE place <= 3": "journal_by_slug",
 			"SELECT * FROM journal_entries WHERE slug IN ('a', 'b') AND kind IN ('tool.created') ORDER BY id": "journal_by_slug",
 		} {
-			rows, err := s.Read.QueryContext(t.Context(), explain+statement)
-			check.OK(t, err)
+			rows := check.Try(s.Read.QueryContext(t.Context(), explain+statement)).OK(t)
 			plan := planOf(t, rows)
 			// PostgreSQL may sort the ends of a few releases.
 			sorted := strings.Count(plan, "Sort Key: ") > strings.Count(plan, "Sort Key: published") || strings.Contains(plan, "TEMP B-TREE")
@@ -194,8 +192,7 @@ func TestJournalReadsUseIndexes(t *testing.T) {
 func planOf(t *testing.T, rows planRows) string {
 	t.Helper()
 	defer rows.Close()
-	columns, err := rows.Columns()
-	check.OK(t, err)
+	columns := check.Try(rows.Columns()).OK(t)
 	var plan strings.Builder
 	for rows.Next() {
 		row := make([]any, len(columns))

@@ -316,10 +316,8 @@ func TestErrorsBelowRoot(t *testing.T) {
 			t.Errorf("%s: got %v, want one error of the caller", query, result.Errors)
 			continue
 		}
-		path, err := json.Marshal(result.Errors[0].Path)
-		check.OK(t, err)
-		locations, err := json.Marshal(result.Errors[0].Locations)
-		check.OK(t, err)
+		path := check.Try(json.Marshal(result.Errors[0].Path)).OK(t)
+		locations := check.Try(json.Marshal(result.Errors[0].Locations)).OK(t)
 		check.Equal(t, string(path)+" "+string(locations), want, query)
 	}
 }

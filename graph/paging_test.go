@@ -278,9 +278,7 @@ func TestScanFiltersOnce(t *testing.T) {
 			return string(result.Data), after.TotalAlloc - before.TotalAlloc
 		}
 		for _, p := range lists {
-			var err error
-			p.op, err = graph.NewOperation("query ($page: Int!) {" + p.list + " {items {slug} meta {total}}}")
-			check.OK(t, err)
+			p.op = check.Try(graph.NewOperation("query ($page: Int!) {" + p.list + " {items {slug} meta {total}}}")).OK(t)
 			p.scan = &graph.Scan{}
 			read(p, 1, p.scan)
 			want, alone := read(p, 2, nil)

@@ -18,13 +18,11 @@ import (
 
 func loadSchema(t *testing.T) *ast.Schema {
 	t.Helper()
-	files, err := filepath.Glob("schema/*.graphql")
-	check.OK(t, err)
+	files := check.Try(filepath.Glob("schema/*.graphql")).OK(t)
 	check.MustTrue(t, len(files) != 0, "got %d files, want the schema", len(files))
 	var sources []*ast.Source
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		check.OK(t, err)
+		text := check.Try(os.ReadFile(file)).OK(t)
 		sources = append(sources, &ast.Source{Name: file, Input: string(text)})
 	}
 	return gqlparser.MustLoadSchema(sources...)
@@ -69,14 +67,11 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	generate.Dir = module
 	out, err := generate.CombinedOutput()
 	check.OK(t, err, string(out))
-	fresh, err := filepath.Glob(filepath.Join(module, "graph", "*", "*.go"))
-	check.OK(t, err)
+	fresh := check.Try(filepath.Glob(filepath.Join(module, "graph", "*", "*.go"))).OK(t)
 	for _, file := range fresh {
 		name, _ := filepath.Rel(filepath.Join(module, "graph"), file)
-		want, err := os.ReadFile(file)
-		check.OK(t, err)
-		got, err := os.ReadFile(name)
-		check.OK(t, err, "graph/%s", name)
+		want := check.Try(os.ReadFile(file)).OK(t)
+		got := check.Try(os.ReadFile(name)).OK(t, "graph/%s", name)
 		check.Equal(t, string(got), string(want), "graph/%s", name)
 	}
 	check.True(t, len(fresh) >= 3, "got %d files, want at least 3", len(fresh))

@@ -96,8 +96,7 @@ func TestSeriesStartWithTheHistory(t *testing.T) {
 		const change = `"movers":[{"slug":"a"}]}`
 		check.Equal(t, mustExecute(t, e, query), `{"series":[{"metric":"count","points":[{"release":1,"value":1},{"release":2,"value":2},{"release":3,"value":3}]},`+
 			`{"metric":"additions","points":[{"release":1,"value":0},{"release":2,"value":1},{"release":3,"value":1}]}],`+change)
-		_, err := publish.Prune(t.Context(), s, 2)
-		check.OK(t, err)
+		check.Try(publish.Prune(t.Context(), s, 2)).OK(t)
 		e = newExecutor(s)
 		check.Equal(t, mustExecute(t, e, query), `{"series":[{"metric":"count","points":[{"release":2,"value":2},{"release":3,"value":3}]},`+
 			`{"metric":"additions","points":[{"release":2,"value":0},{"release":3,"value":1}]}],`+change)
@@ -192,8 +191,7 @@ func checkSlugsOf(t *testing.T, e *graph.Executor, field, want string) {
 // statement.
 func TestDashboardsNeedNoStatements(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		editions, err := demo.Editions()
-		check.OK(t, err)
+		editions := check.Try(demo.Editions()).OK(t)
 		for _, edition := range editions {
 			feedtest.Publish(t, s, edition.Feed)
 		}

@@ -84,8 +84,7 @@ func TestOrdersAndMetricsAreCheckedAtStartup(t *testing.T) {
 
 // Every field of ToolFilter has a condition.
 func TestFiltersHaveConditions(t *testing.T) {
-	empty, err := release.NewCatalog(testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler), 0, nil).Load(t.Context())
-	check.OK(t, err)
+	empty := check.Try(release.NewCatalog(testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler), 0, nil).Load(t.Context())).OK(t)
 	r := newReader(nil, empty, AsOf{}, nil)
 	for i, field := range reflect.VisibleFields(reflect.TypeFor[model.ToolFilter]()) {
 		filter := &model.ToolFilter{}

@@ -29,8 +29,7 @@ func BenchmarkUncached(b *testing.B) {
 	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: cache.New(64<<20, nil, log)})
 	go executor.Follow(b.Context(), func(*ent.Release) bool { return true }) // as a server does
 	wait.Until(b, "the release is in memory", executor.Loaded)
-	handler, err := rest.NewHandler(config, executor, cache.New(100<<10, nil, log))
-	check.OK(b, err)
+	handler := check.Try(rest.NewHandler(config, executor, cache.New(100<<10, nil, log))).OK(b)
 	var slugs []string
 	for page := range 5 {
 		var body struct{ Data []struct{ Slug string } }

@@ -80,8 +80,7 @@ func checkCSV(t *testing.T, list, table, dialect string, items []string) {
 	if excelFR {
 		in.Comma = ';'
 	}
-	rows, err := in.ReadAll()
-	check.OK(t, err, list)
+	rows := check.Try(in.ReadAll()).OK(t, list)
 	check.Must(t, len(rows), len(items)+1, list)
 	check.Must(t, strings.HasPrefix(table, "\uFEFF"), dialect != "", list)
 	check.MustTrue(t, strings.HasSuffix(table, "\r\n"), "%s: got %d rows, want %d", list, len(rows), len(items)+1)
@@ -92,10 +91,8 @@ func checkCSV(t *testing.T, list, table, dialect string, items []string) {
 		check.OK(t, fields.Decode(&want))
 		if price, ok := want["price"].(string); ok {
 			var digits, period string
-			_, err := fmt.Sscanf(price, "%s €/%s", &digits, &period)
-			check.OK(t, err)
-			amount, err := strconv.ParseFloat(strings.Replace(digits, ",", ".", 1), 64)
-			check.OK(t, err)
+			check.Try(fmt.Sscanf(price, "%s €/%s", &digits, &period)).OK(t)
+			amount := check.Try(strconv.ParseFloat(strings.Replace(digits, ",", ".", 1), 64)).OK(t)
 			want["price_amount"] = json.Number(fmt.Sprint(amount))
 			want["price_currency"] = "EUR"
 			want["billing_period"] = map[string]string{"mois": "month", "an": "year", "poste": "seat_month", "requête": "use", "heure": "hour"}[period]
@@ -212,8 +209,7 @@ func TestBulkETags(t *testing.T) {
 			changed := config
 			changed.Version = version
 			log := slog.New(slog.DiscardHandler)
-			other, err := rest.NewHandler(changed, graphtest.New(graph.Config{Catalog: s, Log: log}), cache.New(1<<20, nil, log))
-			check.OK(t, err)
+			other := check.Try(rest.NewHandler(changed, graphtest.New(graph.Config{Catalog: s, Log: log}), cache.New(1<<20, nil, log))).OK(t)
 			tags = append(tags, get(other, "/api/v1/tools?format=csv").Header().Get("ETag"))
 		}
 		check.True(t, tags[0] != tags[1], "got ETags %v, want a new one for each release and version, and no other", tags)
@@ -268,10 +264,8 @@ func TestBulkEncodings(t *testing.T) {
 		"zstd": func(r io.Reader) (io.Reader, error) { return zstd.NewReader(r) },
 	} {
 		got := get(handler, "/api/v1/tools?format=ndjson", "Accept-Encoding", encoding)
-		decoder, err := decode(got.Body)
-		check.OK(t, err)
-		body, err := io.ReadAll(decoder)
-		check.OK(t, err)
+		decoder := check.Try(decode(got.Body)).OK(t)
+		body := check.Try(io.ReadAll(decoder)).OK(t)
 		check.Equal(t, string(body), want)
 		check.Equal(t, got.Header().Get("Content-Encoding"), encoding)
 		tags[got.Header().Get("ETag")] = true
@@ -537,8 +531,7 @@ func openInLibreOffice(t *testing.T, table []byte, options string) (rows [][]cel
 		"--headless", "--infilter=CSV:"+options, "--convert-to", "fods", "--outdir", dir, filepath.Join(dir, "table.csv"))
 	out, err := cmd.CombinedOutput()
 	check.OK(t, err, "LibreOffice %s", string(out))
-	file, err := os.Open(filepath.Join(dir, "table.fods"))
-	check.OK(t, err, "LibreOffice wrote no file: %s", string(out))
+	file := check.Try(os.Open(filepath.Join(dir, "table.fods"))).OK(t, "LibreOffice wrote no file: %s", string(out))
 	defer file.Close()
 	return readFlatODS(t, file)
 }

@@ -173,12 +173,10 @@ func TestCORS(t *testing.T) {
 func TestHTTP10(t *testing.T) {
 	server := httptest.NewServer(onSQLite(t))
 	defer server.Close()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
-	check.OK(t, err)
+	conn := check.Try(net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))).OK(t)
 	defer conn.Close()
 	fmt.Fprint(conn, "GET /api/v1/stats HTTP/1.0\r\n\r\n")
-	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	check.OK(t, err)
+	got := check.Try(http.ReadResponse(bufio.NewReader(conn), nil)).OK(t)
 	check.Equal(t, got.StatusCode, 200)
 	check.Equal(t, got.ContentLength, 101)
 	check.Equal(t, len(got.TransferEncoding), 0)
@@ -364,8 +362,7 @@ func (l listed) monthly(t *testing.T) int {
 	t.Helper()
 	amount, period, _ := strings.Cut(l.Price, " €/")
 	var euros float64
-	_, err := fmt.Sscan(strings.Replace(amount, ",", ".", 1), &euros)
-	check.OK(t, err, "price %q", l.Price)
+	check.Try(fmt.Sscan(strings.Replace(amount, ",", ".", 1), &euros)).OK(t, "price %q", l.Price)
 	cents := int(euros*100 + 0.5)
 	switch {
 	case l.Pricing == "gratuit" || cents == 0:

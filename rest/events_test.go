@@ -98,8 +98,7 @@ func TestEventsMatchREST(t *testing.T) {
 			step.change()
 			feedtest.Publish(t, s, feedtest.Catalog("2026-11-05", slices.Collect(maps.Values(records))...))
 			is, isRecord := shownByREST(t, s), publicRecords(t, s, 0).lines()
-			events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000, After: last})
-			check.OK(t, err)
+			events := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000, After: last})).OK(t)
 			seen := map[string]bool{}
 			for _, event := range events {
 				last = event.Number
@@ -166,11 +165,9 @@ func restOnly(t *testing.T, state []byte, shown string) string {
 		check.OK(t, json.Unmarshal([]byte(shown), &known))
 	}
 	decoder, members := json.NewDecoder(bytes.NewReader(state)), []string{}
-	_, err := decoder.Token()
-	check.OK(t, err)
+	check.Try(decoder.Token()).OK(t)
 	for decoder.More() {
-		name, err := decoder.Token()
-		check.OK(t, err)
+		name := check.Try(decoder.Token()).OK(t)
 		var value json.RawMessage
 		check.OK(t, decoder.Decode(&value))
 		if _, ok := known[name.(string)]; ok {
@@ -453,10 +450,8 @@ func TestPricesAfterPruning(t *testing.T) {
 		check.Slices(t, got.Events, want)
 
 		s.Write.PriceChange.Delete().ExecX(t.Context())
-		_, err := s.Write.ExecContext(t.Context(), "UPDATE tools SET history_hash = '' WHERE slug = 'a'")
-		check.OK(t, err)
-		report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), publish.Options{})
-		check.OK(t, err)
+		check.Try(s.Write.ExecContext(t.Context(), "UPDATE tools SET history_hash = '' WHERE slug = 'a'")).OK(t)
+		report := check.Try(publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(back))), publish.Options{})).OK(t)
 		check.Must(t, report.Release, 6, "%+v", report)
 		check.Must(t, report.Tools.Unchanged, 2, "%+v", report)
 		got = newAPI(t, s).prices(t, "a", 6)

@@ -37,15 +37,13 @@ import (
 
 func document(t testing.TB) []byte {
 	t.Helper()
-	data, err := rest.Describe(config)
-	check.OK(t, err)
+	data := check.Try(rest.Describe(config)).OK(t)
 	return data
 }
 
 func load(t testing.TB, document []byte) *openapi3.T {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(document)
-	check.OK(t, err)
+	doc := check.Try(openapi3.NewLoader().LoadFromData(document)).OK(t)
 	return doc
 }
 
@@ -195,8 +193,7 @@ func TestOpenAPIAsYAML(t *testing.T) {
 	var want, got any
 	check.OK(t, json.Unmarshal(asJSON.Body.Bytes(), &want))
 	check.OK(t, yaml.Unmarshal(asYAML.Body.Bytes(), &got))
-	again, err := json.Marshal(got)
-	check.OK(t, err)
+	again := check.Try(json.Marshal(got)).OK(t)
 	check.OK(t, json.Unmarshal(again, &got))
 	check.DeepEqual(t, got, want)
 	for _, name := range []string{"Cache-Control", "Vary", "X-Service-Release", "X-Service-Updated-At"} {
@@ -238,14 +235,11 @@ const clientOutput = "48 tools, the first Bosco & Matelots, plume 8.1, No tool h
 // toolColumns returns the first line of the download of tools, which clients print too.
 func toolColumns(t *testing.T, server string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/api/v1/tools.csv", nil)
-	check.OK(t, err)
+	r := check.Try(http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/api/v1/tools.csv", nil)).OK(t)
 	r.Header.Set("Authorization", "Bearer key")
-	response, err := http.DefaultClient.Do(r)
-	check.OK(t, err)
+	response := check.Try(http.DefaultClient.Do(r)).OK(t)
 	defer response.Body.Close()
-	columns, err := bufio.NewReader(response.Body).ReadString('\n')
-	check.OK(t, err)
+	columns := check.Try(bufio.NewReader(response.Body).ReadString('\n')).OK(t)
 	return strings.TrimSpace(columns)
 }
 
@@ -291,8 +285,7 @@ func TestGoClient(t *testing.T) {
 // nodeTools installs npm packages and returns a function that runs them.
 func nodeTools(t *testing.T) func(name string, args ...string) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("testdata", "node"))
-	check.OK(t, err)
+	dir := check.Try(filepath.Abs(filepath.Join("testdata", "node"))).OK(t)
 	testkit.NPM(t, dir)
 	run := func(name string, args ...string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -330,8 +323,7 @@ func TestResponsesMatchOpenAPI(t *testing.T) {
 	registerDownloads()
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		doc := load(t, get(handler, "/api/v1/openapi.json").Body.Bytes())
-		router, err := gorillamux.NewRouter(doc)
-		check.OK(t, err)
+		router := check.Try(gorillamux.NewRouter(doc)).OK(t)
 		v := &validator{handler: handler, router: router, seen: map[string]bool{}}
 		for path, item := range doc.Paths.Map() {
 			for _, c := range requestsFor(path, item.Get) {

@@ -139,11 +139,9 @@ func TestHead(t *testing.T) {
 	for _, target := range []string{"/api/v1/tools", "/api/v1/tools/plume", "/api/v1/tools/nobody", "/api/v1/openapi.json"} {
 		var responses [2]*http.Response
 		for i, method := range []string{http.MethodGet, http.MethodHead} {
-			r, err := http.NewRequest(method, server.URL+target, nil)
-			check.OK(t, err)
+			r := check.Try(http.NewRequest(method, server.URL+target, nil)).OK(t)
 			r.Header.Set("Accept-Encoding", "identity")
-			responses[i], err = http.DefaultClient.Do(r)
-			check.OK(t, err)
+			responses[i] = check.Try(http.DefaultClient.Do(r)).OK(t)
 			body, _ := io.ReadAll(responses[i].Body)
 			responses[i].Body.Close()
 			responses[i].Header.Del("Date")

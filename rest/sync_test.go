@@ -55,8 +55,7 @@ func (x *vectorIndex) read(t *testing.T, handler http.Handler, path string, betw
 				x.reasons[slug] = item["reason"].(string)
 				continue
 			}
-			document, err := json.Marshal(item)
-			check.OK(t, err)
+			document := check.Try(json.Marshal(item)).OK(t)
 			check.True(t, x.documents[slug] != string(document), "%s: got unchanged document %s, want only changed ones", path, slug)
 			x.documents[slug] = string(document)
 		}
@@ -180,8 +179,7 @@ func canonical(t *testing.T, document string) string {
 	t.Helper()
 	var value any
 	check.OK(t, json.Unmarshal([]byte(document), &value))
-	encoded, err := json.Marshal(value)
-	check.OK(t, err)
+	encoded := check.Try(json.Marshal(value)).OK(t)
 	return string(encoded)
 }
 
@@ -234,8 +232,7 @@ func TestSyncTokens(t *testing.T) {
 		future := &vectorIndex{documents: map[string]string{}}
 		future.read(t, serving(t, other), "/api/embeddings", nil)
 
-		decoded, err := base64.RawURLEncoding.DecodeString(first)
-		check.OK(t, err)
+		decoded := check.Try(base64.RawURLEncoding.DecodeString(first)).OK(t)
 		decoded[len(decoded)-3]++
 		verify := func(query string, status int, wants ...string) {
 			t.Helper()
@@ -270,8 +267,7 @@ func TestSyncTokens(t *testing.T) {
 		verify("format=csv", 200) // this path has no such parameter
 
 		publishDay(s, 3)
-		_, err = publish.Prune(t.Context(), s, 3)
-		check.OK(t, err)
+		check.Try(publish.Prune(t.Context(), s, 3)).OK(t)
 		handler = serving(t, s)
 		verify("sync="+first, 410, "release 1, which is no longer available. The oldest available release is 3.", "without sync")
 	})
@@ -291,8 +287,7 @@ func readChanges(t *testing.T, handler http.Handler, target string) (page change
 	check.OK(t, json.Unmarshal(got.Body.Bytes(), &page))
 	for _, link := range got.Header()["Link"] {
 		if address, rel, _ := strings.Cut(strings.TrimPrefix(link, "<"), ">"); rel == `; rel="next"` {
-			u, err := url.Parse(address)
-			check.OK(t, err)
+			u := check.Try(url.Parse(address)).OK(t)
 			check.Equal(t, u.Query().Get("after"), page.Next, "%s: after in Link", target)
 			next = u.RequestURI()
 		}
@@ -315,8 +310,7 @@ func TestChangesAreTheJournal(t *testing.T) {
 			"?since=2999-01-01":                                            {From: 1_000_000},
 		} {
 			selected.Limit = 10_000
-			events, err := journal.Read(t.Context(), s.Read.JournalEntry, selected)
-			check.OK(t, err)
+			events := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, selected)).OK(t)
 			var want, got []string
 			for _, e := range events {
 				want = append(want, string(e.JSON()))

@@ -99,8 +99,7 @@ func TestPricesAreChecked(t *testing.T) {
 		{`interface I {a: Int @cost(once: "5")} type Query implements I {a: Int}`, "Query.a: the field has other directives in I"},
 		{`interface I {a: Int @cost(once: "5")} type Query implements I {a: Int @cost(once: "5") b: Secret @requiresKey} type Secret @requiresKey {a: Int}`, "<nil>"},
 	} {
-		definitions, err := os.ReadFile("../schema/cost.graphql")
-		check.OK(t, err)
+		definitions := check.Try(os.ReadFile("../schema/cost.graphql")).OK(t)
 		schema := gqlparser.MustLoadSchema(&ast.Source{Input: string(definitions) + c.wrong})
 		check.Equal(t, fmt.Sprint(document.CheckPrices(schema)), c.want, c.wrong)
 	}

@@ -24,8 +24,7 @@ import (
 
 func TestSubscribe(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		address, err := s.Subscribe(t.Context(), s.account)
-		check.OK(t, err)
+		address := check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 		check.MustTrue(t, strings.HasPrefix(address, "https://checkout.stripe.test/"), "got %q, want the address of a checkout", address)
 		wantForm(t, s.fake.only(t, "POST /v1/customers"), map[string]string{
 			"email": owner, "metadata[account]": fmt.Sprint(s.account.ID),
@@ -44,8 +43,7 @@ func TestSubscribe(t *testing.T) {
 			"success_url":                          publicURL + "/en/account/plan/done", "cancel_url": publicURL + "/en/account/plan",
 		})
 		check.Equal(t, len(s.fake.requests("GET /v1/prices")), 0)
-		row, err := s.Customer(t.Context(), s.account)
-		check.OK(t, err)
+		row := check.Try(s.Customer(t.Context(), s.account)).OK(t)
 		check.MustTrue(t, row != nil, "got %v, want cus_1", row)
 		check.Equal(t, row.ID, "cus_1")
 		check.Equal(t, row.Email, owner)
@@ -99,8 +97,7 @@ func (s *fixture) holdResponses(what string, many int) {
 
 func (s *fixture) wantCustomers(want int) {
 	s.t.Helper()
-	n, err := s.Store.Write.Customer.Query().Where(customer.AccountID(s.account.ID)).Count(s.t.Context())
-	check.OK(s.t, err)
+	n := check.Try(s.Store.Write.Customer.Query().Where(customer.AccountID(s.account.ID)).Count(s.t.Context())).OK(s.t)
 	check.Equal(s.t, n, want)
 }
 
@@ -127,8 +124,7 @@ func TestSubscribeWithTwoIdempotencyKeys(t *testing.T) {
 func TestSubscribeReusesOpenCheckout(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.fake.sessions = []map[string]any{{"status": "open", "url": ""}, {"status": "open", "url": "https://checkout.stripe.test/left-open"}}
-		address, err := s.Subscribe(t.Context(), s.account)
-		check.OK(t, err)
+		address := check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 		check.Equal(t, address, "https://checkout.stripe.test/left-open", "want an address")
 		check.Equal(t, len(s.fake.requests("POST /v1/checkout/sessions")), 0)
 	})
@@ -221,8 +217,7 @@ func TestManage(t *testing.T) {
 		_, created, err := s.SetUpPortal(t.Context())
 		check.OK(t, err)
 		check.Must(t, created, true)
-		address, err := s.Manage(t.Context(), s.account)
-		check.OK(t, err)
+		address := check.Try(s.Manage(t.Context(), s.account)).OK(t)
 		check.True(t, strings.HasPrefix(address, "https://"), "got %q, want an address", address)
 		wantForm(t, s.fake.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
 			"customer": "cus_1", "return_url": publicURL + "/en/account/plan/back", "configuration": "bpc_created",
@@ -235,8 +230,7 @@ func TestManageWithDefaultConfiguration(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		s.fake.pages = []map[string]any{saved()}
-		_, err := s.Manage(t.Context(), s.account)
-		check.OK(t, err)
+		check.Try(s.Manage(t.Context(), s.account)).OK(t)
 		wantForm(t, s.fake.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
 			"customer": "cus_1", "return_url": publicURL + "/en/account/plan/back",
 		})
@@ -312,10 +306,8 @@ func TestCallLimit(t *testing.T) {
 		s.customer()
 		s.fake.pages = []map[string]any{saved()}
 		for range maxCallsPerMinute / 2 {
-			_, err := s.Manage(t.Context(), s.account)
-			check.OK(t, err)
-			_, err = s.Subscribe(t.Context(), s.account)
-			check.OK(t, err)
+			check.Try(s.Manage(t.Context(), s.account)).OK(t)
+			check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 		}
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.TooMany)

@@ -88,8 +88,7 @@ func newFixture(t *testing.T, db *store.Store) *fixture {
 	t.Helper()
 	s := &fixture{t: t, fake: newFakeStripe(t), smtp: testkit.StartSMTP(t), accounts: auth.NewAccounts(db), log: &testkit.Log{}, time: time.Now().Truncate(time.Second)}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	mailer, err := mail.New(mail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log})
-	check.OK(t, err)
+	mailer := check.Try(mail.New(mail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log})).OK(t)
 	s.outbox = outbox.New(db, mailer, log)
 	s.Billing = New(Config{
 		SecretKey: secretKey, WebhookSecret: webhookSecret, APIBase: s.fake.URL,
@@ -97,8 +96,7 @@ func newFixture(t *testing.T, db *store.Store) *fixture {
 	})
 	s.foundPrice.Store(new(priceID)) // most tests are not about looking it up
 	s.now = s.clock
-	s.account, err = s.accounts.Create(t.Context(), owner, auth.Developer)
-	check.OK(t, err)
+	s.account = check.Try(s.accounts.Create(t.Context(), owner, auth.Developer)).OK(t)
 	t.Cleanup(s.checkLog)
 	return s
 }
@@ -132,23 +130,20 @@ func (s *fixture) wait(d time.Duration) {
 // customer creates the account's customer like Subscribe.
 func (s *fixture) customer() *ent.Customer {
 	s.t.Helper()
-	row, err := s.ensureCustomer(s.t.Context(), s.account)
-	check.OK(s.t, err)
+	row := check.Try(s.ensureCustomer(s.t.Context(), s.account)).OK(s.t)
 	return row
 }
 
 // row returns the first customer.
 func (s *fixture) row() *ent.Customer {
 	s.t.Helper()
-	row, err := s.Store.Write.Customer.Get(s.t.Context(), customerID(1))
-	check.OK(s.t, err)
+	row := check.Try(s.Store.Write.Customer.Get(s.t.Context(), customerID(1))).OK(s.t)
 	return row
 }
 
 func (s *fixture) wantPlan(want auth.Plan) {
 	s.t.Helper()
-	acc, err := s.Store.Write.Account.Get(s.t.Context(), s.account.ID)
-	check.OK(s.t, err)
+	acc := check.Try(s.Store.Write.Account.Get(s.t.Context(), s.account.ID)).OK(s.t)
 	check.Must(s.t, auth.Plan(acc.Plan), want, "plan")
 }
 
@@ -246,8 +241,7 @@ func (s *fixture) wantNoInternalText(text string) {
 // applied returns the number of applied events.
 func (s *fixture) applied() int {
 	s.t.Helper()
-	n, err := s.Store.Write.BillingEvent.Query().Count(s.t.Context())
-	check.OK(s.t, err)
+	n := check.Try(s.Store.Write.BillingEvent.Query().Count(s.t.Context())).OK(s.t)
 	return n
 }
 

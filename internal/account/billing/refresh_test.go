@@ -137,11 +137,9 @@ func TestSyncDuringClearManualPlan(t *testing.T) {
 func TestReadsDuringAWrite(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		writing, err := s.Store.Write.Tx(t.Context())
-		check.OK(t, err)
+		writing := check.Try(s.Store.Write.Tx(t.Context())).OK(t)
 		defer func() { _ = writing.Rollback() }()
-		row, err := s.Customer(wait.Context(t), s.account)
-		check.OK(t, err)
+		row := check.Try(s.Customer(wait.Context(t), s.account)).OK(t)
 		check.True(t, row != nil, "got %v, want a customer", row)
 	})
 }
@@ -177,8 +175,7 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		s.wantPlan(auth.Developer)
 		check.Contains(t, s.email(), "has ended", "email")
 
-		_, err := s.Subscribe(t.Context(), s.account)
-		check.OK(t, err)
+		check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 		s.sendChange(stripe.EventTypeCheckoutSessionCompleted, sub, s.started(stripe.SubscriptionStatusActive))
 		s.wantPlan(auth.Pro)
 		check.Equal(t, len(s.fake.requests("POST /v1/customers")), 1, "customers")
@@ -298,8 +295,7 @@ func (s *fixture) setManually(to auth.Plan) {
 
 func (s *fixture) wantPlanAfterClearing(want auth.Plan) {
 	s.t.Helper()
-	got, err := ClearManualPlan(s.t.Context(), s.Store, s.account)
-	check.OK(s.t, err)
+	got := check.Try(ClearManualPlan(s.t.Context(), s.Store, s.account)).OK(s.t)
 	check.Must(s.t, got, want)
 	s.wantPlan(want)
 }

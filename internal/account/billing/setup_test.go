@@ -78,8 +78,7 @@ func TestSubscribeFindsPrice(t *testing.T) {
 		wantProblem(t, err, problem.Unavailable)
 		s.fake.prices = []map[string]any{advertised()}
 		for range 2 {
-			_, err := s.Subscribe(t.Context(), s.account)
-			check.OK(t, err)
+			check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 			s.wait(61 * time.Second) // for another idempotency key
 		}
 		for _, checkout := range s.fake.requests("POST /v1/checkout/sessions") {
@@ -109,8 +108,7 @@ func TestMissingPrice(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.foundPrice.Store(nil)
 		s.fake.prices = []map[string]any{advertised()}
-		_, err := s.Subscribe(t.Context(), s.account)
-		check.OK(t, err)
+		check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 		s.fake.deleteObject("price_found")
 		s.wait(time.Minute)
 		s.wantUnavailable("run palmares billing setup")
@@ -119,7 +117,7 @@ func TestMissingPrice(t *testing.T) {
 		another := advertised()
 		another["id"] = "price_another"
 		s.fake.prices = []map[string]any{another}
-		_, err = s.Subscribe(t.Context(), s.account)
+		_, err := s.Subscribe(t.Context(), s.account)
 		check.Equal(t, err, nil, "after SetUpPrice")
 		s.wantCustomers(1)
 		check.Equal(t, len(s.fake.requests("POST /v1/customers")), 1, "customers")
@@ -157,8 +155,7 @@ func TestKeysAfterPro(t *testing.T) {
 		s.wantActive(keys, 3)
 		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
 		s.wantActive(keys, 10)
-		remaining, err := s.accounts.Keys(t.Context(), s.account)
-		check.OK(t, err)
+		remaining := check.Try(s.accounts.Keys(t.Context(), s.account)).OK(t)
 		check.Equal(t, len(remaining), 10, "want all of them")
 	})
 }
@@ -166,8 +163,7 @@ func TestKeysAfterPro(t *testing.T) {
 // wantActive expects the oldest keys to be active and the others suspended.
 func (s *fixture) wantActive(keys []string, want int) {
 	s.t.Helper()
-	rows, err := s.accounts.Keys(s.t.Context(), s.account)
-	check.OK(s.t, err)
+	rows := check.Try(s.accounts.Keys(s.t.Context(), s.account)).OK(s.t)
 	ring := auth.NewKeyring(s.Store, s.Log, auth.Rules{}).Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	}))

@@ -47,14 +47,12 @@ type kit struct {
 func newKit(t *testing.T, s *store.Store) *kit {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	server, err := New(t.Context(), Config{
+	server := check.Try(New(t.Context(), Config{
 		Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Loopback: true, Store: s, Keyring: auth.NewKeyring(s, log, auth.Rules{}), Log: log,
-	})
-	check.OK(t, err)
+	})).OK(t)
 	k := &kit{Server: server, t: t, time: time.Now()}
 	k.now = func() time.Time { return k.time }
-	k.account, err = k.Accounts.Create(t.Context(), "ana@example.com", auth.Developer)
-	check.OK(t, err)
+	k.account = check.Try(k.Accounts.Create(t.Context(), "ana@example.com", auth.Developer)).OK(t)
 	return k
 }
 
@@ -117,12 +115,9 @@ func (k *kit) parse(q url.Values) (*Request, error) {
 // code connects a client and returns the parameters of the answer.
 func (k *kit) code(q url.Values) url.Values {
 	k.t.Helper()
-	request, err := k.parse(q)
-	check.OK(k.t, err)
-	location, err := k.Allow(k.t.Context(), request, k.account)
-	check.OK(k.t, err)
-	to, err := url.Parse(location)
-	check.OK(k.t, err)
+	request := check.Try(k.parse(q)).OK(k.t)
+	location := check.Try(k.Allow(k.t.Context(), request, k.account)).OK(k.t)
+	to := check.Try(url.Parse(location)).OK(k.t)
 	return to.Query()
 }
 
@@ -227,8 +222,7 @@ func TestRequests(t *testing.T) {
 	client := k.register(local, "https://app.example/back?x=1", "cursor://anysphere.cursor-mcp/oauth/callback")
 	const published = "https://app.example/client.json"
 	k.transport = publish(`{"client_id":"` + published + `","redirect_uris":["` + local + `","https://app.example/back?x=1","cursor://anysphere.cursor-mcp/oauth/callback"]}`)
-	signed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(client, registeredPrefix))
-	check.OK(t, err)
+	signed := check.Try(base64.RawURLEncoding.DecodeString(strings.TrimPrefix(client, registeredPrefix))).OK(t)
 	forged := registeredPrefix + base64.RawURLEncoding.EncodeToString(bytes.Replace(signed, []byte("app.example"), []byte("bad.example"), 1))
 	for _, c := range []struct {
 		name, redirect string
@@ -277,8 +271,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: got %v, want a rejection", c.name, err)
 			continue
 		}
-		to, err := url.Parse(rejection.Location)
-		check.OK(t, err)
+		to := check.Try(url.Parse(rejection.Location)).OK(t)
 		if got := to.Query(); !strings.HasPrefix(rejection.Location, c.redirect+"?") || got.Get("error") != c.want || got.Get("iss") != base || got.Get("state") != "a state&" {
 			t.Errorf("%s: got %s, want %s with the issuer and state", c.name, rejection.Location, c.want)
 		}
@@ -297,17 +290,15 @@ func TestRequests(t *testing.T) {
 		check.True(t, request.Client.Host != "", "%s: got %+v, want the host and nothing verified", valid, request.Client)
 	}
 	for _, resource := range []string{base, base + "/"} {
-		request, err := k.parse(query(client, local, "resource", resource))
-		check.OK(t, err, resource)
+		request := check.Try(k.parse(query(client, local, "resource", resource))).OK(t, resource)
 		check.Equal(t, request.Resource, base, resource)
 	}
 	for _, twice := range []string{"redirect_uri", "client_id", "state", "resource", "code_challenge"} {
 		q := query(client, local)
 		q.Add(twice, "x")
-		_, err := k.parse(q)
-		check.Fails(t, err, "%s twice", twice)
+		check.Try(k.parse(q)).Fails(t, "%s twice", twice)
 	}
-	_, err = k.parse(query(client, local, "state", strings.Repeat("x", MaxQuery)))
+	_, err := k.parse(query(client, local, "state", strings.Repeat("x", MaxQuery)))
 	check.Equal[error](t, err, errQuery)
 }
 
@@ -463,16 +454,14 @@ func TestLimitedDocuments(t *testing.T) {
 		fmt.Fprintf(w, `{"client_id":%q,"client_name":"App","redirect_uris":[%q]}`, p.URL+r.URL.Path, local)
 	}
 	id := p.URL + "/client.json"
-	_, err := k.parse(query(id, local))
-	check.OK(t, err)
+	check.Try(k.parse(query(id, local))).OK(t)
 	k.time = k.time.Add(documentLifetime)
 	for i := range 40 {
 		_, _ = k.parse(query(fmt.Sprint(p.URL, "/x", i), local))
 	}
-	_, err = k.parse(query(p.URL+"/new", local))
+	_, err := k.parse(query(p.URL+"/new", local))
 	check.Equal[error](t, err, errFetches)
-	request, err := k.parse(query(id, local))
-	check.OK(t, err)
+	request := check.Try(k.parse(query(id, local))).OK(t)
 	check.Equal(t, request.Client.Verified, true)
 	_, err = k.Parse(httptest.NewRequest("GET", AuthorizePath+"?"+query(p.URL+"/new", local).Encode(), nil), k.account.ID+1)
 	check.Equal(t, err, nil, "another account")
@@ -652,11 +641,9 @@ func TestRedirectRules(t *testing.T) {
 	s := &Server{secret: []byte("secret")}
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
 	for at, want := range map[int64]bool{1_800_000_000: true, 1_800_000_000 - int64(unusedLifetime/time.Second): true, 1_800_000_000 + int64(unusedLifetime/time.Second): true} {
-		id, err := s.signRegistration(registration{At: at, Name: "a", Redirects: []string{"https://a.example/"}})
-		check.OK(t, err)
-		signed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(id, registeredPrefix))
-		check.OK(t, err)
-		_, err = s.registeredClient(t.Context(), id)
+		id := check.Try(s.signRegistration(registration{At: at, Name: "a", Redirects: []string{"https://a.example/"}})).OK(t)
+		signed := check.Try(base64.RawURLEncoding.DecodeString(strings.TrimPrefix(id, registeredPrefix))).OK(t)
+		_, err := s.registeredClient(t.Context(), id)
 		check.Equal(t, err == nil, want, "registered at %d", at)
 		for _, length := range []int{0, signatureLength - 1, signatureLength, len(signed) - 1} {
 			cut := registeredPrefix + base64.RawURLEncoding.EncodeToString(signed[:length])
@@ -703,8 +690,7 @@ func FuzzClientID(f *testing.F) {
 	f.Add("https://app.example/client.json", "", "", uint(0), byte(32))
 	f.Fuzz(func(t *testing.T, other, name, redirect string, at uint, change byte) {
 		want := registration{s.now().Unix(), cleanName(name), []string{strings.ToValidUTF8(redirect, "")}}
-		id, err := s.signRegistration(want)
-		check.OK(t, err)
+		id := check.Try(s.signRegistration(want)).OK(t)
 		if len(id) > maxClientID {
 			return // is not issued
 		}
@@ -765,8 +751,7 @@ func FuzzMetadata(f *testing.F) {
 // the issuer and the state, whatever the request of an application contains.
 func FuzzAuthorize(f *testing.F) {
 	s := newFuzzServer(f)
-	id, err := s.signRegistration(registration{s.now().Unix(), "Test", []string{local, "https://app.example/back?x=1"}})
-	check.OK(f, err)
+	id := check.Try(s.signRegistration(registration{s.now().Unix(), "Test", []string{local, "https://app.example/back?x=1"}})).OK(f)
 	f.Add(query(id, local).Encode())
 	f.Add(query(id, "https://app.example/back?x=1", "response_type", "token").Encode())
 	f.Add(query(id, "http://127.0.0.1:9/callback", "state", "").Encode() + "&state=1&state=2")
@@ -792,8 +777,7 @@ func FuzzAuthorize(f *testing.F) {
 			}
 			return
 		}
-		to, err := url.Parse(location)
-		check.OK(t, err, "%q: %q", query, location)
+		to := check.Try(url.Parse(location)).OK(t, "%q: %q", query, location)
 		back := to.Scheme+"://"+to.Hostname()+to.EscapedPath() == "http://127.0.0.1/callback" || strings.HasPrefix(location, "https://app.example/back?x=1&")
 		if states := r.URL.Query()["state"]; !back || to.Query().Get("iss") != base || len(to.Query()["iss"]) != 1 || len(states) > 0 && to.Query().Get("state") != states[0] {
 			t.Errorf("%q: got %q, want a registered URI with issuer and state", query, location)

@@ -31,11 +31,9 @@ const testVerifier = "a-verifier-of-at-least-forty-three-characters"
 func withOAuth(t *testing.T) func(*Config) {
 	return func(cfg *Config) {
 		cfg.Keyring = auth.NewKeyring(cfg.Store, cfg.Log, auth.Rules{Accepts: func(string, *http.Request) bool { return true }})
-		var err error
-		cfg.OAuth, err = oauth.New(context.Background(), oauth.Config{
+		cfg.OAuth = check.Try(oauth.New(context.Background(), oauth.Config{
 			Resources: oauth.Resources{PublicURL: cfg.PublicURL, MCPPath: "/mcp"}, ServiceName: cfg.ServiceName, Store: cfg.Store, Keyring: cfg.Keyring, Log: cfg.Log,
-		})
-		check.OK(t, err)
+		})).OK(t)
 	}
 }
 
@@ -72,8 +70,7 @@ func TestConnecting(t *testing.T) {
 		check.Must(t, start.Header().Get("Location"), "/fr/account/connect"+query)
 		login := b.get("/account/connect" + query)
 		wantRedirect(t, login, "/login")
-		to, err := url.Parse(login.to())
-		check.OK(t, err)
+		to := check.Try(url.Parse(login.to())).OK(t)
 		link := b.start("ana@example.com", "next", to.Query().Get("next"))
 		signedIn := b.post("/login/confirm", "token", link.token(t), "next", to.Query().Get("next"))
 		wantRedirect(t, signedIn, "/account/connect")
@@ -119,17 +116,14 @@ func TestConnectedApplications(t *testing.T) {
 	if policy := page.Header().Get("Content-Security-Policy"); !strings.HasSuffix(policy, "form-action 'self' https: cursor:") {
 		t.Errorf("got %s, want the scheme", policy)
 	}
-	answer, err := url.Parse(ana.post("/account/connect"+query, "decision", "allow").Header().Get("Location"))
-	check.OK(t, err)
+	answer := check.Try(url.Parse(ana.post("/account/connect"+query, "decision", "allow").Header().Get("Location"))).OK(t)
 	sent, _ := url.ParseQuery(query[1:])
-	tokens, err := s.accounts.ExchangeCode(t.Context(), auth.CodeExchange{
+	tokens := check.Try(s.accounts.ExchangeCode(t.Context(), auth.CodeExchange{
 		Code: answer.Query().Get("code"), ClientID: sent.Get("client_id"), RedirectURI: sent.Get("redirect_uri"), Verifier: testVerifier,
-	})
-	check.OK(t, err)
+	})).OK(t)
 	check.MustTrue(t, s.accepts(tokens.Access), "got the token refused, want it accepted")
 	check.OK(t, s.Keyring.SaveLastUsed(t.Context()))
-	grants, err := s.accounts.Grants(t.Context(), s.account("ana@example.com"))
-	check.OK(t, err)
+	grants := check.Try(s.accounts.Grants(t.Context(), s.account("ana@example.com"))).OK(t)
 	s.db.Write.Usage.Create().SetSubject(int64(auth.Subject(s.account("ana@example.com")))).SetDay(s.now().UTC().Format("2006-01-02")).SetKey(grants[0].UsageKey()).SetEndpoint("/mcp").SetRequests(7).ExecX(t.Context())
 	wantPage(t, ana.get("/account"), 200, "Connected applications", "Cursor", "cursor://anysphere.cursor-mcp", "not verified", `<th scope="row">Cursor</th>`)
 	wantNoText(t, ben.get("/account"), "Connected applications")
@@ -180,8 +174,7 @@ func TestDownloadTokens(t *testing.T) {
 		page := ana.get("/account/downloads")
 		wantPage(t, page, 200, "1 of 10 download tokens")
 		wantNoText(t, page, "dt_")
-		row, err := db.Read.DownloadToken.Query().Only(t.Context())
-		check.OK(t, err)
+		row := check.Try(db.Read.DownloadToken.Query().Only(t.Context())).OK(t)
 		check.Lacks(t, row.TokenHash, token[1])
 		check.Equal(t, len(row.TokenHash), 64, "%q stored", row.TokenHash)
 		link := regexp.MustCompile(`/account/downloads/\d+/revoke`).FindString(page.Body.String())
@@ -222,15 +215,13 @@ func TestDownloadsInTheBrowser(t *testing.T) {
 				_, _ = fmt.Fprintf(w, "account %d reads %s", auth.CallerFrom(r.Context()).Account, r.URL)
 			})
 		})
-		_, err := publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-		check.OK(t, err)
+		check.Try(publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})).OK(t)
 		const file = "/account/downloads/tools.csv?category=code&dialect=excel-fr"
 		visitor := s.browser()
 		wantRedirect(t, visitor.get(file), "/login")
 		login := visitor.get(file).to()
 		wantPage(t, visitor.get(login), 200, "Downloads of whole lists require an account, which is free.")
-		next, err := url.Parse(login)
-		check.OK(t, err)
+		next := check.Try(url.Parse(login)).OK(t)
 		check.True(t, counted == 0, "got a request counted, want none of visitors without an account")
 
 		ana := s.signIn("ana@example.com")

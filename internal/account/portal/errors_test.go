@@ -74,10 +74,8 @@ type proxy struct {
 func throughProxy(t *testing.T) (store.Config, *proxy) {
 	t.Helper()
 	cfg := testkit.Postgres(t)
-	address, err := url.Parse(cfg.DatabaseURL)
-	check.OK(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	address := check.Try(url.Parse(cfg.DatabaseURL)).OK(t)
+	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	p := &proxy{listener: listener}
 	server := address.Host
 	go func() {
@@ -144,8 +142,7 @@ func TestPagesDuringAWrite(t *testing.T) {
 	b := s.signIn("ana@example.com")
 	b.makeKey("laptop")
 	for name, db := range map[string]*store.Store{"same process": s.db, "another process": testkit.Open(t, cfg)} {
-		writing, err := db.Write.Tx(t.Context())
-		check.OK(t, err)
+		writing := check.Try(db.Write.Tx(t.Context())).OK(t)
 		writing.Account.Update().SetManualPlan(false).ExecX(t.Context())
 		shown := make(chan struct{})
 		go func() {

@@ -218,8 +218,7 @@ func compareResponses(t *testing.T, name string, get func(lang.Language) respons
 // and without what has a language of its own.
 func visibleTexts(t *testing.T, got response) map[string]bool {
 	t.Helper()
-	root, err := html.Parse(strings.NewReader(got.Body.String()))
-	check.OK(t, err)
+	root := check.Try(html.Parse(strings.NewReader(got.Body.String()))).OK(t)
 	found := map[string]bool{}
 	var visit func(node *html.Node, inside bool)
 	visit = func(node *html.Node, inside bool) {

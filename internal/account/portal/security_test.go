@@ -228,8 +228,7 @@ func destination(t *testing.T, location string) *url.URL {
 	// Browsers treat backslashes as slashes and ignore tabs and newlines.
 	location = strings.NewReplacer(`\`, "/", "\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(location))
 	base, _ := url.Parse("https://palmares.example/en/login/confirm")
-	to, err := base.Parse(location)
-	check.OK(t, err, "%q", location)
+	to := check.Try(base.Parse(location)).OK(t, "%q", location)
 	return to
 }
 
@@ -302,15 +301,13 @@ func TestNoSecretsInTheLog(t *testing.T) {
 	session := b.session()
 	// Cause some errors, which are logged.
 	for _, table := range []string{"sessions", "confirmations", "api_keys"} {
-		_, err := s.db.Write.ExecContext(t.Context(), "ALTER TABLE "+table+" RENAME TO hidden_"+table)
-		check.OK(t, err)
+		check.Try(s.db.Write.ExecContext(t.Context(), "ALTER TABLE "+table+" RENAME TO hidden_"+table)).OK(t)
 		b.get(change.path(t))
 		b.post("/account/email/confirm", "token", change.token(t))
 		b.post("/login/confirm", "token", sent.token(t))
 		b.post("/login/code", "code", sent.code)
 		b.post("/account/keys", "name", "x")
-		_, err = s.db.Write.ExecContext(t.Context(), "ALTER TABLE hidden_"+table+" RENAME TO "+table)
-		check.OK(t, err)
+		check.Try(s.db.Write.ExecContext(t.Context(), "ALTER TABLE hidden_"+table+" RENAME TO "+table)).OK(t)
 	}
 	log := s.log.String()
 	check.Contains(t, log, "page failed", "log lines")
@@ -331,8 +328,7 @@ func FuzzNextPath(f *testing.F) {
 		got := localPath(next)
 		check.MustTrue(t, got == next || got == home, "%q: got %q, want it unchanged or home", next, got)
 		check.Must(t, localPath(got), got, next)
-		to, err := base.Parse(got)
-		check.OK(t, err, next)
+		to := check.Try(base.Parse(got)).OK(t, next)
 		check.Equal(t, to.Host, base.Host, next)
 		check.Equal(t, to.Scheme, base.Scheme, next)
 		// Browsers remove tabs and line breaks, and read a backslash as a slash.

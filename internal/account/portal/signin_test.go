@@ -271,8 +271,7 @@ func TestFullQueue(t *testing.T) {
 // expire makes all rows of a table expire.
 func (s *site) expire(table string) {
 	s.t.Helper()
-	_, err := s.db.Write.ExecContext(s.t.Context(), "UPDATE "+table+" SET expires_at = $1", time.Now().UTC().Add(-time.Second))
-	check.OK(s.t, err)
+	check.Try(s.db.Write.ExecContext(s.t.Context(), "UPDATE "+table+" SET expires_at = $1", time.Now().UTC().Add(-time.Second))).OK(s.t)
 }
 
 func TestExpiredSession(t *testing.T) {

@@ -246,8 +246,7 @@ func TestTestEventLimitPage(t *testing.T) {
 		}
 		got := ana.post(path + "/test")
 		wantPage(t, got, http.StatusTooManyRequests, "An account can send 10 test events per minute. Try again in")
-		seconds, err := strconv.Atoi(got.Header().Get("Retry-After"))
-		check.OK(t, err)
+		seconds := check.Try(strconv.Atoi(got.Header().Get("Retry-After"))).OK(t)
 		check.True(t, seconds >= 1 && seconds <= 60, "got Retry-After %q, want 1 to 60", got.Header().Get("Retry-After"))
 		check.Equal(t, calls.Load(), 10, "calls")
 	})

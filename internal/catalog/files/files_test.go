@@ -80,8 +80,7 @@ func publishReleases(t testing.TB, s *store.Store, count int) []*ent.Release {
 func write(t testing.TB, s *store.Store, release int) (folder string, written []File) {
 	t.Helper()
 	folder = t.TempDir()
-	written, err := Write(t.Context(), s, release, folder, Kinds{SQLite: true, Parquet: true}, nil)
-	check.OK(t, err)
+	written = check.Try(Write(t.Context(), s, release, folder, Kinds{SQLite: true, Parquet: true}, nil)).OK(t)
 	check.Must(t, len(written), len(Names()), "files")
 	return folder, written
 }
@@ -89,13 +88,11 @@ func write(t testing.TB, s *store.Store, release int) (folder string, written []
 // dump returns all rows of a SQLite database.
 func dump(t testing.TB, path string) string {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	check.OK(t, err)
+	db := check.Try(sql.Open("sqlite", path)).OK(t)
 	defer db.Close()
 	var all strings.Builder
 	for _, table := range tableNames {
-		rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
-		check.OK(t, err)
+		rows := check.Try(db.QueryContext(t.Context(), "SELECT * FROM "+table)).OK(t)
 		columns, _ := rows.Columns()
 		values := make([]any, len(columns))
 		for i := range values {
@@ -139,10 +136,8 @@ func TestSameFiles(t *testing.T) {
 		for release := 1; release <= releases; release++ {
 			verify(t, s, release)
 		}
-		_, err := publish.Prune(t.Context(), s, 4)
-		check.OK(t, err)
-		_, err = Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil)
-		check.Is(t, err, store.ErrNoRelease, "a pruned release")
+		check.Try(publish.Prune(t.Context(), s, 4)).OK(t)
+		check.Try(Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil)).Is(t, store.ErrNoRelease, "a pruned release")
 		_, written := write(t, s, 5)
 		for _, f := range written[1:] {
 			if same := f.SHA256 == known[5][f.Name]; same == slices.Contains([]string{"history.parquet", "releases.parquet"}, f.Name) {
@@ -159,11 +154,9 @@ func TestParquetColumns(t *testing.T) {
 	publishReleases(t, s, 4)
 	folder, written := write(t, s, 0)
 	for _, f := range written[1:] {
-		file, err := os.Open(filepath.Join(folder, f.Name))
-		check.OK(t, err)
+		file := check.Try(os.Open(filepath.Join(folder, f.Name))).OK(t)
 		defer file.Close()
-		p, err := parquet.OpenFile(file, f.Size)
-		check.OK(t, err)
+		p := check.Try(parquet.OpenFile(file, f.Size)).OK(t)
 		if p.NumRows() != f.Rows || f.Rows == 0 {
 			t.Errorf("%s: got %d rows, want %d", f.Name, p.NumRows(), f.Rows)
 		}
@@ -185,8 +178,7 @@ func TestParquetColumns(t *testing.T) {
 		FirstRelease int32  `parquet:"first_release"`
 		LastRelease  *int32 `parquet:"last_release,optional"`
 	}
-	versions, err := parquet.ReadFile[version](filepath.Join(folder, "history.parquet"))
-	check.OK(t, err)
+	versions := check.Try(parquet.ReadFile[version](filepath.Join(folder, "history.parquet"))).OK(t)
 	for i, v := range versions {
 		if i > 0 && (v.Slug < versions[i-1].Slug || v.Slug == versions[i-1].Slug && *versions[i-1].LastRelease >= v.FirstRelease) {
 			t.Errorf("got %s from %d after %s from %d, want them sorted and not overlapping", v.Slug, v.FirstRelease, versions[i-1].Slug, versions[i-1].FirstRelease)
@@ -196,8 +188,7 @@ func TestParquetColumns(t *testing.T) {
 	for _, c := range historyTable.columns[active:] {
 		equal += fmt.Sprintf(" AND a.%[1]s IS b.%[1]s", c.name)
 	}
-	db, err := sql.Open("sqlite", filepath.Join(folder, SQLiteFile))
-	check.OK(t, err)
+	db := check.Try(sql.Open("sqlite", filepath.Join(folder, SQLiteFile))).OK(t)
 	defer db.Close()
 	var n int
 	check.OK(t, db.QueryRowContext(t.Context(), equal).Scan(&n))
@@ -245,15 +236,12 @@ func TestNullColumns(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.SQLite(t))
 	bare := func(t *record.Tool) { t.Score, t.Verifiability, t.AvisURL = nil, nil, nil }
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-01-01", feedtest.Tool("a", bare)))), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-01-01", feedtest.Tool("a", bare)))), publish.Options{})).OK(t)
 	folder, _ := write(t, s, 0)
 	nulls := 0
 	for _, table := range []table{toolTable, historyTable} {
-		content, err := os.ReadFile(filepath.Join(folder, table.name+Parquet))
-		check.OK(t, err)
-		p, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
-		check.OK(t, err)
+		content := check.Try(os.ReadFile(filepath.Join(folder, table.name+Parquet))).OK(t)
+		p := check.Try(parquet.OpenFile(bytes.NewReader(content), int64(len(content)))).OK(t)
 		for i, c := range p.Schema().Fields() {
 			if stored := p.Metadata().RowGroups[0].Columns[i].MetaData; stored.Statistics.NullCount == 0 {
 				continue
@@ -296,10 +284,8 @@ func TestSnappy(t *testing.T) {
 				text[i] = text[i-1-r.IntN(100)]
 			}
 		}
-		packed, err := new(portableSnappy).Encode(nil, text)
-		check.OK(t, err)
-		got, err := new(portableSnappy).Decode(nil, packed)
-		check.OK(t, err)
+		packed := check.Try(new(portableSnappy).Encode(nil, text)).OK(t)
+		got := check.Try(new(portableSnappy).Decode(nil, packed)).OK(t)
 		check.Must(t, string(got), string(text))
 	}
 }
@@ -312,15 +298,13 @@ func newArchive(t testing.TB, s *store.Store, folder string, maxBytes int64) *Ar
 
 func releases(t testing.TB, s *store.Store) (all []*ent.Release) {
 	t.Helper()
-	all, err := s.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())
-	check.OK(t, err)
+	all = check.Try(s.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())).OK(t)
 	return all
 }
 
 func entries(t testing.TB, folder string) (names []string) {
 	t.Helper()
-	found, err := os.ReadDir(folder)
-	check.OK(t, err)
+	found := check.Try(os.ReadDir(folder)).OK(t)
 	for _, entry := range found {
 		names = append(names, entry.Name())
 	}
@@ -333,11 +317,9 @@ func TestArchiveVerifies(t *testing.T) {
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	publishRelease(t, s, 1)
 	release := releases(t, s)[0]
-	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
-	check.OK(t, err)
+	set := check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})).OK(t)
 	path := filepath.Join(set.folder, "tools.parquet")
-	whole, err := os.ReadFile(path)
-	check.OK(t, err)
+	whole := check.Try(os.ReadFile(path)).OK(t)
 	for name, c := range map[string]struct {
 		content []byte
 		builds  int64
@@ -348,8 +330,7 @@ func TestArchiveVerifies(t *testing.T) {
 	} {
 		check.OK(t, os.WriteFile(path, c.content, 0o600))
 		a := newArchive(t, s, folder, 1<<30)
-		_, err := a.Get(t.Context(), release, 1, Requester{})
-		check.OK(t, err)
+		check.Try(a.Get(t.Context(), release, 1, Requester{})).OK(t)
 		got, _ := os.ReadFile(path)
 		check.Equal(t, string(got), string(whole), name)
 		check.Equal(t, a.Built.Load(), c.builds, name)
@@ -362,22 +343,19 @@ func TestArchiveStaysInFolder(t *testing.T) {
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	publishRelease(t, s, 1)
 	release := releases(t, s)[0]
-	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
-	check.OK(t, err)
+	set := check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})).OK(t)
 	check.OK(t, os.Rename(filepath.Join(set.folder, SQLiteFile), filepath.Join(folder, SQLiteFile)))
 	for name, damage := range map[string]func() error{
 		"a link": func() error {
 			return os.Symlink(filepath.Join("..", SQLiteFile), filepath.Join(set.folder, SQLiteFile))
 		},
 		"a path": func() error {
-			index, err := os.ReadFile(filepath.Join(set.folder, indexFile))
-			check.OK(t, err)
+			index := check.Try(os.ReadFile(filepath.Join(set.folder, indexFile))).OK(t)
 			return os.WriteFile(filepath.Join(set.folder, indexFile), bytes.Replace(index, []byte(SQLiteFile), []byte("../"+SQLiteFile), 1), 0o600)
 		},
 	} {
 		check.OK(t, errors.Join(os.RemoveAll(filepath.Join(set.folder, SQLiteFile)), damage()))
-		_, err := open(set.folder)
-		check.Fails(t, err, name)
+		check.Try(open(set.folder)).Fails(t, name)
 	}
 }
 
@@ -391,16 +369,14 @@ func TestArchiveInterrupted(t *testing.T) {
 	_ = a.turn.Acquire(t.Context(), 1) // the build waits
 	waiting, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := a.Get(waiting, release, 1, Requester{})
-	check.Is(t, err, context.Canceled, "while it is being written")
+	check.Try(a.Get(waiting, release, 1, Requester{})).Is(t, context.Canceled, "while it is being written")
 	a.stop()
 	a.turn.Release(1)
-	_, err = a.Get(t.Context(), release, 1, Requester{})
-	check.Fails(t, err)
+	check.Try(a.Get(t.Context(), release, 1, Requester{})).Fails(t)
 	if got := entries(t, folder); len(got) > 0 {
 		t.Errorf("got %v, want nothing", got)
 	}
-	_, err = newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
+	_, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
 	check.Equal(t, err, nil)
 }
 
@@ -431,8 +407,7 @@ func TestBuildsOfAccounts(t *testing.T) {
 	}
 	a.turn.Release(1)
 	for _, release := range all {
-		_, err := a.Get(t.Context(), release, 1, Requester{})
-		check.OK(t, err)
+		check.Try(a.Get(t.Context(), release, 1, Requester{})).OK(t)
 	}
 	check.OK(t, os.RemoveAll(a.folder)) // as if others had needed the room
 	refusal = errors.New("the quota is used up")
@@ -451,13 +426,11 @@ func TestArchiveLimit(t *testing.T) {
 	t.Parallel()
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	all := publishReleases(t, s, 3)
-	first, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[0], 1, Requester{})
-	check.OK(t, err)
+	first := check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), all[0], 1, Requester{})).OK(t)
 	check.OK(t, os.WriteFile(filepath.Join(folder, "README"), []byte("not ours"), 0o600))
 	a := newArchive(t, s, folder, 5*first.size()/2)
 	for _, release := range append(all, all[0]) {
-		set, err := a.Get(t.Context(), release, 1, Requester{})
-		check.OK(t, err)
+		set := check.Try(a.Get(t.Context(), release, 1, Requester{})).OK(t)
 		if file, _, err := set.Open(SQLiteFile); err != nil {
 			t.Error(err)
 		} else {
@@ -467,8 +440,7 @@ func TestArchiveLimit(t *testing.T) {
 	if got := entries(t, folder); len(got) != 3 || a.Find(all[1], 1) != nil || a.Find(all[2], 1) == nil || a.Find(all[0], 1) == nil || a.Built.Load() != 3 {
 		t.Errorf("got %v after %d builds, want the first and third release and the operator's file after 3", got, a.Built.Load())
 	}
-	_, err = newArchive(t, s, t.TempDir(), 1000).Get(t.Context(), all[0], 1, Requester{})
-	check.Is(t, err, ErrTooLarge)
+	check.Try(newArchive(t, s, t.TempDir(), 1000).Get(t.Context(), all[0], 1, Requester{})).Is(t, ErrTooLarge)
 }
 
 // The newest files stay when others make room, and pruning removes what it touches.
@@ -476,21 +448,17 @@ func TestArchivePrepares(t *testing.T) {
 	t.Parallel()
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	all := publishReleases(t, s, 4)
-	largest, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[3], 1, Requester{})
-	check.OK(t, err)
+	largest := check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), all[3], 1, Requester{})).OK(t)
 	a := newArchive(t, s, folder, 5*largest.size()/2)
 	a.Prepare(t.Context(), all[3])
 	for _, release := range all[:3] {
-		_, err := a.Get(t.Context(), release, 1, Requester{})
-		check.OK(t, err)
+		check.Try(a.Get(t.Context(), release, 1, Requester{})).OK(t)
 	}
 	if a.Find(all[3], 1) == nil || a.Find(all[2], 1) == nil || len(entries(t, folder)) != 2 {
 		t.Errorf("got %v, want the newest files and the last ones", entries(t, folder))
 	}
-	_, err = publish.Prune(t.Context(), s, 3)
-	check.OK(t, err)
-	newest, err := s.CurrentRelease(t.Context())
-	check.OK(t, err)
+	check.Try(publish.Prune(t.Context(), s, 3)).OK(t)
+	newest := check.Try(s.CurrentRelease(t.Context())).OK(t)
 	a.Prepare(t.Context(), newest)
 	got := entries(t, folder)
 	check.Must(t, len(got), 1, "%v after pruning", got)
@@ -507,8 +475,7 @@ func TestArchiveForOneRelease(t *testing.T) {
 	a.Prepare(t.Context(), all[1])
 	newest := a.Find(all[1], 1)
 	a.maxBytes = 3 * newest.size() / 2
-	_, err := a.Get(t.Context(), all[0], 1, Requester{})
-	check.Is(t, err, ErrTooLarge, "an earlier release")
+	check.Try(a.Get(t.Context(), all[0], 1, Requester{})).Is(t, ErrTooLarge, "an earlier release")
 	if a.Find(all[1], 1) == nil || len(entries(t, folder)) != 1 {
 		t.Errorf("got %v, want the newest files alone", entries(t, folder))
 	}
@@ -526,8 +493,7 @@ func TestArchiveFullDisk(t *testing.T) {
 	publishRelease(t, s, 1)
 	for _, size := range []int{16 << 10, 64 << 10} { // a Parquet file or SQLite does not fit
 		folder := testkit.SmallDisk(t, size)
-		_, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1, Requester{})
-		check.Fails(t, err, "files on a disk of %d bytes", size)
+		check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1, Requester{})).Fails(t, "files on a disk of %d bytes", size)
 		if got := entries(t, folder); len(got) > 0 {
 			t.Errorf("got %v on the full disk, want nothing", got)
 		}

@@ -21,8 +21,7 @@ import (
 func export(t *testing.T, files fs.FS) (string, error) {
 	t.Helper()
 	var records []record.Record
-	source, err := Open(files)
-	check.OK(t, err)
+	source := check.Try(Open(files)).OK(t)
 	header, err := feed.Read(t.Context(), source, func(_ int, rec record.Record) { records = append(records, rec) })
 	if err != nil {
 		return "", err
@@ -98,8 +97,7 @@ func randomRecords(r *rand.Rand) (records []record.Record) {
 func write(t *testing.T, records []record.Record) string {
 	t.Helper()
 	dir := t.TempDir()
-	out, err := NewWriter(dir, record.Header{Format: 1, UpdatedAt: "2026-11-10"})
-	check.OK(t, err)
+	out := check.Try(NewWriter(dir, record.Header{Format: 1, UpdatedAt: "2026-11-10"})).OK(t)
 	for _, rec := range records {
 		check.OK(t, out.Write(rec))
 	}
@@ -128,8 +126,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 		check.OK(t, out.Flush())
-		got, err := export(t, os.DirFS(write(t, records)))
-		check.OK(t, err, "seed %d", seed)
+		got := check.Try(export(t, os.DirFS(write(t, records)))).OK(t, "seed %d", seed)
 		check.Must(t, sorted(got), sorted(want.String()), "seed %d", seed)
 	}
 	check.True(t, inText >= 150, "got %d sections in texts, want most of the simple ones", inText)
@@ -231,8 +228,7 @@ func TestSpellings(t *testing.T) {
 		if name == "list of sections first" {
 			replace(t, files, plume, "## verdict\n\nUn texte.\n\n- une liste\n", "")
 		}
-		got, err := export(t, files)
-		check.OK(t, err, name)
+		got := check.Try(export(t, files)).OK(t, name)
 		check.Equal(t, got, validFeed, name)
 	}
 }
@@ -307,16 +303,14 @@ func TestManyErrors(t *testing.T) {
 // An import reads changed records a second time, which must be those that it checked.
 func TestRecordsAreReadOnce(t *testing.T) {
 	files := valid()
-	source, err := Open(files)
-	check.OK(t, err)
-	_, err = feed.Read(t.Context(), source, func(int, record.Record) {})
-	check.OK(t, err)
+	source := check.Try(Open(files)).OK(t)
+	check.Try(feed.Read(t.Context(), source, func(int, record.Record) {})).OK(t)
 	for name := range files {
 		files[name] = &fstest.MapFile{Data: []byte("changed")}
 	}
 	var got []string
 	selected := feed.Selection{Types: []string{record.TypeTool, record.TypeRetired}, Slugs: map[string]string{"plume": "", "plume-vs-vieux-bot": ""}}
-	err = source.Read(t.Context(), selected, nil, func(item *feed.Item) (bool, error) {
+	err := source.Read(t.Context(), selected, nil, func(item *feed.Item) (bool, error) {
 		got = append(got, fmt.Sprintf("%d %s %d", item.Number, item.Type, item.Size))
 		return true, nil
 	})
@@ -356,12 +350,10 @@ func TestLinkMadeMeanwhile(t *testing.T) {
 	dir := onDisk(t)
 	outside := filepath.Join(t.TempDir(), "secret.md")
 	check.OK(t, os.WriteFile(outside, valid()["tools/plume.md"].Data, 0o644))
-	root, err := os.OpenRoot(dir)
-	check.OK(t, err)
+	root := check.Try(os.OpenRoot(dir)).OK(t)
 	defer root.Close()
-	source, err := Open(root.FS())
-	check.OK(t, err)
-	err = source.Read(t.Context(), feed.Selection{Types: record.Types}, nil, func(item *feed.Item) (bool, error) {
+	source := check.Try(Open(root.FS())).OK(t)
+	err := source.Read(t.Context(), feed.Selection{Types: record.Types}, nil, func(item *feed.Item) (bool, error) {
 		if item.Number == 1 {
 			name := filepath.Join(dir, "tools", "plume.md")
 			check.OK(t, os.Remove(name))
@@ -378,8 +370,7 @@ func TestWriterRejectsFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	check.OK(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
 	for _, empty := range []string{dir, filepath.Join(dir, "new")} {
-		_, err := NewWriter(empty, record.Header{})
-		check.OK(t, err)
+		check.Try(NewWriter(empty, record.Header{})).OK(t)
 	}
 	if _, err := NewWriter(dir, record.Header{}); err != ErrNotEmpty { // it has folders now
 		t.Errorf("got %v, want %v", err, ErrNotEmpty)
@@ -388,15 +379,13 @@ func TestWriterRejectsFilesOfOthers(t *testing.T) {
 
 func TestComments(t *testing.T) {
 	files := replace(t, valid(), "tools/plume.md", "price: 20 €/mois\npricing", "  # lint:disable price -- checked\nprice: 20 €/mois\npricing")
-	source, err := Open(files)
-	check.OK(t, err)
+	source := check.Try(Open(files)).OK(t)
 	number := 0
-	_, err = feed.Read(t.Context(), source, func(n int, rec record.Record) {
+	check.Try(feed.Read(t.Context(), source, func(n int, rec record.Record) {
 		if rec.RecordType() == record.TypeTool && rec.RecordSlug() == "plume" {
 			number = n
 		}
-	})
-	check.OK(t, err)
+	})).OK(t)
 	got := source.Comments(number)
 	check.Must(t, len(got), 1, got)
 	check.Equal(t, got[0], Comment{4, "lint:disable price -- checked"})
@@ -416,10 +405,8 @@ func FuzzConvert(f *testing.F) {
 			return
 		}
 		var records []record.Record
-		_, err = feed.Read(t.Context(), feed.NewLines(strings.NewReader(got)), func(_ int, rec record.Record) { records = append(records, rec) })
-		check.OK(t, err)
-		again, err := export(t, os.DirFS(write(t, records)))
-		check.OK(t, err)
+		check.Try(feed.Read(t.Context(), feed.NewLines(strings.NewReader(got)), func(_ int, rec record.Record) { records = append(records, rec) })).OK(t)
+		again := check.Try(export(t, os.DirFS(write(t, records)))).OK(t)
 		check.Equal(t, again, got)
 	})
 }
@@ -442,11 +429,9 @@ func TestNew(t *testing.T) {
 		if recordType == record.TypeComparison {
 			slug = "vieux-bot-vs-plume"
 		}
-		name, err := New(dir, recordType, slug, "2026-11-17")
-		check.OK(t, err)
+		name := check.Try(New(dir, recordType, slug, "2026-11-17")).OK(t)
 		path := filepath.Join(dir, name)
-		text, err := os.ReadFile(path)
-		check.OK(t, err)
+		text := check.Try(os.ReadFile(path)).OK(t)
 		if _, err := export(t, os.DirFS(dir)); err == nil || strings.Count(err.Error(), name) != strings.Count(lines, "\n") {
 			t.Errorf("%s: got %v, want an error for each field to fill in", name, err)
 		}
@@ -463,8 +448,7 @@ func TestNew(t *testing.T) {
 			}
 		}
 		check.OK(t, os.WriteFile(path, []byte(filled), 0o644))
-		got, err := export(t, os.DirFS(dir))
-		check.OK(t, err, name)
+		got := check.Try(export(t, os.DirFS(dir))).OK(t, name)
 		check.Contains(t, got, `"slug":"`+slug+`"`, name)
 		check.Contains(t, got, `_at":"2026-11-17"`, name)
 	}
@@ -489,8 +473,7 @@ func TestRetire(t *testing.T) {
 	dir := onDisk(t)
 	// Errors elsewhere do not matter.
 	check.OK(t, os.WriteFile(filepath.Join(dir, "tools", "broken.md"), []byte("x"), 0o644))
-	name, err := Retire(t.Context(), dir, &record.Retired{Slug: "plume", Reason: "pivot", RetiredAt: "2026-11-17", Note: "Fin : vraiment."})
-	check.OK(t, err)
+	name := check.Try(Retire(t.Context(), dir, &record.Retired{Slug: "plume", Reason: "pivot", RetiredAt: "2026-11-17", Note: "Fin : vraiment."})).OK(t)
 	check.OK(t, os.Remove(filepath.Join(dir, "tools", "broken.md")))
 	got, err := export(t, os.DirFS(dir))
 	want := `{"type":"cimetiere","slug":"plume","name":"Plume","category":"code","reason":"pivot","retired_at":"2026-11-17","note":"Fin : vraiment.","score":8.4}`
@@ -537,7 +520,6 @@ func TestEditsRefuseLinks(t *testing.T) {
 	if _, err := New(dir, record.TypeTool, "encre", "2026-11-17"); err == nil || err.Error() != "tools"+what {
 		t.Errorf("got %v, want tools%s", err, what)
 	}
-	files, err := os.ReadDir(outside)
-	check.OK(t, err)
+	files := check.Try(os.ReadDir(outside)).OK(t)
 	check.Equal(t, len(files), 1, files)
 }

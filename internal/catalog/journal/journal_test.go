@@ -57,8 +57,7 @@ func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 		newRetired("old", "Autre."), feedtest.Tool("back"),
 		newComparison("shown", hostile, true), newComparison("hidden", hostile, true), newComparison("drops", "Lequel ?", false)))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, newRetired("retires", hostile), newRetired("old", "Autre."), feedtest.Tool("back")))
-	events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})
-	check.OK(t, err)
+	events := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})).OK(t)
 	return events
 }
 
@@ -68,21 +67,18 @@ func TestEventsMatchTheirSchemas(t *testing.T) {
 	for _, event := range journal.Events {
 		got := serve(handler, http.MethodGet, journal.SchemasPath+event+".json")
 		check.Must(t, got.Code, 200, "schema of %s: status", event)
-		text, err := jsonschema.UnmarshalJSON(got.Body)
-		check.OK(t, err)
+		text := check.Try(jsonschema.UnmarshalJSON(got.Body)).OK(t)
 		compiler := jsonschema.NewCompiler()
 		compiler.AssertFormat()
 		address := "https://palmares.example" + journal.SchemasPath + event + ".json"
 		check.OK(t, compiler.AddResource(address, text))
-		schemas[event], err = compiler.Compile(address)
-		check.OK(t, err)
+		schemas[event] = check.Try(compiler.Compile(address)).OK(t)
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		seen, forms := map[string]bool{}, map[string]bool{}
 		for _, event := range allEvents(t, s) {
 			body := event.JSON()
-			value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-			check.OK(t, err, "for %s", string(body))
+			value := check.Try(jsonschema.UnmarshalJSON(bytes.NewReader(body))).OK(t, "for %s", string(body))
 			if err := schemas[event.Type].Validate(value); err != nil {
 				t.Errorf("got %v, want a match with the schema of %s:\n%s", err, event.Type, body)
 			}
@@ -178,15 +174,12 @@ func TestJournalOfManyTools(t *testing.T) {
 		check.OK(t, err)
 		check.Equal(t, len(numbers["a"]), 1)
 		check.Equal(t, len(numbers["z"]), 1)
-		versions, err := tools.Versions(t.Context(), 5, false)
-		check.OK(t, err)
+		versions := check.Try(tools.Versions(t.Context(), 5, false)).OK(t)
 		check.Equal(t, len(versions), 2)
-		first, err := tools.FirstReleases(t.Context())
-		check.OK(t, err)
+		first := check.Try(tools.FirstReleases(t.Context())).OK(t)
 		check.Equal(t, len(first), 2, "first releases %v", first)
 		check.Equal(t, first["z"], 1)
-		changes, err := tools.ScoreChanges(t.Context())
-		check.OK(t, err)
+		changes := check.Try(tools.ScoreChanges(t.Context())).OK(t)
 		check.Equal(t, len(changes), 2, "score changes %v", changes)
 	})
 }

@@ -29,10 +29,8 @@ func TestDiffAgreesWithImport(t *testing.T) {
 		seen := map[string]int{}
 		for i := range 40 {
 			data := random.Next()
-			diff, err := publish.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)
-			check.OK(t, err)
-			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
-			check.OK(t, err)
+			diff := check.Try(publish.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)).OK(t)
+			report := check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})).OK(t)
 			check.Must(t, diff.Release, report.Release, "feed %d", i)
 			check.Must(t, diff.Summary, (publish.DiffSummary{Tools: report.Tools, Comparisons: report.Comparisons, Categories: report.Categories}), "feed %d", i)
 			events := map[string]int{}

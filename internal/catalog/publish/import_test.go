@@ -37,8 +37,7 @@ func publishFeed(t *testing.T, s *store.Store, data []byte, opts ...publish.Opti
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), o)
-	check.OK(t, err)
+	report := check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), o)).OK(t)
 	return report
 }
 
@@ -53,8 +52,7 @@ func export(t *testing.T, s *store.Store) string {
 // one, catalog.published.
 func journalOf(t *testing.T, s *store.Store, release int) []string {
 	t.Helper()
-	entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).All(t.Context())
-	check.OK(t, err)
+	entries := check.Try(s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).All(t.Context())).OK(t)
 	var lines []string
 	for _, e := range entries {
 		lines = append(lines, e.Kind+" "+e.Slug)

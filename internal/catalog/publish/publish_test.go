@@ -25,8 +25,7 @@ func TestJournalBeforeAndAfter(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e")))
 		publishFeed(t, s, catalogOf("2026-11-02", feedtest.Tool("a", priced("9,50 €/mois", "2026-11-02")), feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e")))
-		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())
-		check.OK(t, err)
+		entries := check.Try(s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())).OK(t)
 		check.Must(t, len(entries), 3)
 		const tool = `{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"%s","score":7.5,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","alternatives_url":"https://palmares.example/alt/a","updated_at":"%s","sections_hash":"%s"}`
 		hash := record.SectionsHash([]record.Section{{Section: "verdict", Text: "Bien."}})
@@ -114,8 +113,7 @@ func TestDerivedNumbers(t *testing.T) {
 			feedtest.Tool("d", unscored, func(t *record.Tool) { t.Category = "voix" }),
 			feedtest.Retired("old"), feedtest.Comparison("a-vs-b", "a", "b"), hidden))
 
-		rel, err := s.CurrentRelease(t.Context())
-		check.OK(t, err)
+		rel := check.Try(s.CurrentRelease(t.Context())).OK(t)
 		expect(t, "totals", []int{rel.ToolsTotal, rel.ToolsTested, rel.ToolsRetired, rel.ComparisonsTotal}, []int{4, 2, 1, 1})
 		expect(t, "average, rounded half up", *rel.ToolsAvgScore, 8.34)
 		for slug, want := range map[string]string{"code": "3 8.34", "voix": "1 none", "vide": "0 none"} {
@@ -141,8 +139,7 @@ func TestEmbeddingsSet(t *testing.T) {
 		}
 	}
 	set := func(t *testing.T, s *store.Store) []string {
-		slugs, err := s.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(tool.ByID()).IDs(t.Context())
-		check.OK(t, err)
+		slugs := check.Try(s.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(tool.ByID()).IDs(t.Context())).OK(t)
 		return slugs
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -217,8 +214,7 @@ func TestEmbeddingsEventFields(t *testing.T) {
 				all = append(all, strings.Join(e.Fields, "+"))
 				check.Lacks(t, string(e.JSON()), `"metadata":"`)
 				for _, name := range []string{"chunks", "metadata"} {
-					found, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Fields: []string{name}, From: report.Release, Limit: 10})
-					check.OK(t, err)
+					found := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Fields: []string{name}, From: report.Release, Limit: 10})).OK(t)
 					expect(t, "events of "+name, len(found) > 0, slices.Contains(e.Fields, name))
 				}
 			}
@@ -242,8 +238,7 @@ func TestEmbeddingsEventFields(t *testing.T) {
 // numbersOf returns the numbers of a release's entries, in order.
 func numbersOf(t *testing.T, s *store.Store, release int) []int {
 	t.Helper()
-	numbers, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).IDs(t.Context())
-	check.OK(t, err)
+	numbers := check.Try(s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).IDs(t.Context())).OK(t)
 	check.MustTrue(t, len(numbers) != 0, "got %d entries and error , want entries", len(numbers))
 	return numbers
 }
@@ -314,8 +309,7 @@ func TestHistory(t *testing.T) {
 func checkPruning(t *testing.T, s *store.Store, exports map[int]string) {
 	t.Helper()
 	const before = 12
-	pruning, err := publish.Prune(t.Context(), s, before)
-	check.OK(t, err)
+	pruning := check.Try(publish.Prune(t.Context(), s, before)).OK(t)
 	check.MustTrue(t, pruning.Rows != 0, "got %+v, want some rows", pruning)
 	for release, want := range exports {
 		if release >= before {
@@ -325,8 +319,7 @@ func checkPruning(t *testing.T, s *store.Store, exports map[int]string) {
 		}
 	}
 	for _, number := range []int{before, 1, -1, 1000} {
-		_, err := publish.Prune(t.Context(), s, number)
-		check.Fails(t, err, "pruning before %d", number)
+		check.Try(publish.Prune(t.Context(), s, number)).Fails(t, "pruning before %d", number)
 	}
 }
 

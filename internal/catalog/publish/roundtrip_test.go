@@ -35,8 +35,7 @@ func contents(t *testing.T, s *store.Store) string {
 		fmt.Fprintln(&all, row.ID, row.NameKey, row.PriceAmount, row.PricePeriod, row.SectionsHash, row.InEmbeddings)
 	}
 	words := map[string]string{dialect.SQLite: "words", dialect.Postgres: "array_to_string(tsvector_to_array(words), ' ')"}[s.Dialect()]
-	rows, err := s.Read.QueryContext(t.Context(), "SELECT slug, "+words+" FROM tool_search WHERE until_release = 2147483647 ORDER BY slug")
-	check.OK(t, err)
+	rows := check.Try(s.Read.QueryContext(t.Context(), "SELECT slug, "+words+" FROM tool_search WHERE until_release = 2147483647 ORDER BY slug")).OK(t)
 	defer rows.Close()
 	for rows.Next() {
 		var slug, words string

@@ -199,8 +199,7 @@ func TestSeriesMatchScan(t *testing.T) {
 		}
 	}
 	for _, interval := range []string{release.Week, release.Month, release.Quarter, release.ByRelease} {
-		points, err := release.Points(newest.Readable(), interval, "", "")
-		check.OK(t, err)
+		points := check.Try(release.Points(newest.Readable(), interval, "", "")).OK(t)
 		for _, firstImport := range []bool{false, true} {
 			series := newest.Series(points, metricsNamed(t, names), release.Key("category"), nil, firstImport)
 			if len(series) == 0 || len(series)%len(names) != 0 {
@@ -404,8 +403,7 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 			if !empty {
 				return nil
 			}
-			found, err := newest.Periods(of, interval, since, before)
-			check.OK(t, err)
+			found := check.Try(newest.Periods(of, interval, since, before)).OK(t)
 			return found
 		}
 		for _, interval := range []string{release.Week, release.Month, release.Quarter} {
@@ -500,8 +498,7 @@ func TestPriceIndexMatchesScan(t *testing.T) {
 	}
 	moved := 0
 	for _, interval := range []string{release.Month, release.ByRelease} {
-		points, err := release.Points(newest.Readable(), interval, "", "")
-		check.OK(t, err)
+		points := check.Try(release.Points(newest.Readable(), interval, "", "")).OK(t)
 		for _, one := range newest.Series(points, metricsNamed(t, []string{"price_index"}), release.Key("pricing"), nil, false) {
 			index := 0.0
 			for i, p := range points {

@@ -40,8 +40,7 @@ func newCatalog(db release.Database) *release.Catalog {
 
 func load(t testing.TB, c *release.Catalog) *release.Release {
 	t.Helper()
-	r, err := c.Load(t.Context())
-	check.OK(t, err)
+	r := check.Try(c.Load(t.Context())).OK(t)
 	return r
 }
 
@@ -56,15 +55,10 @@ type scan struct {
 
 func scanRelease(t testing.TB, s *store.Store, number int) (of scan) {
 	t.Helper()
-	var err error
-	of.tools, err = s.Read.Tool.Query().Where(store.Tools.At(number)).All(t.Context())
-	check.OK(t, err)
-	of.categories, err = s.Read.Category.Query().Where(store.Categories.At(number)).All(t.Context())
-	check.OK(t, err)
-	of.comparisons, err = s.Read.Comparison.Query().Where(store.Comparisons.At(number), comparison.Published(true)).All(t.Context())
-	check.OK(t, err)
-	prices, err := s.Read.PriceChange.Query().Where(store.PriceChanges.At(number)).All(t.Context())
-	check.OK(t, err)
+	of.tools = check.Try(s.Read.Tool.Query().Where(store.Tools.At(number)).All(t.Context())).OK(t)
+	of.categories = check.Try(s.Read.Category.Query().Where(store.Categories.At(number)).All(t.Context())).OK(t)
+	of.comparisons = check.Try(s.Read.Comparison.Query().Where(store.Comparisons.At(number), comparison.Published(true)).All(t.Context())).OK(t)
+	prices := check.Try(s.Read.PriceChange.Query().Where(store.PriceChanges.At(number)).All(t.Context())).OK(t)
 	of.prices = map[string][]*ent.PriceChange{}
 	for _, p := range prices {
 		of.prices[p.ToolSlug] = append(of.prices[p.ToolSlug], p)
@@ -234,8 +228,7 @@ func TestReleasesMatchTables(t *testing.T) {
 				}
 			}
 		}
-		_, err := publish.Prune(t.Context(), s, 5)
-		check.OK(t, err)
+		check.Try(publish.Prune(t.Context(), s, 5)).OK(t)
 		newest := load(t, followed)
 		check.Equal(t, len(newest.Readable()), 2, "after pruning: releases that can be read")
 		checkRelease(t, s, newest)
@@ -265,17 +258,14 @@ func TestReservedMemoryIsThatOfTheNewestRelease(t *testing.T) {
 // read.
 func TestPrunedReleasesAreRestored(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		before, err := store.Open(t.Context(), cfg)
-		check.OK(t, err)
-		_, err = before.Migrate(t.Context())
-		check.OK(t, err)
+		before := check.Try(store.Open(t.Context(), cfg)).OK(t)
+		check.Try(before.Migrate(t.Context())).OK(t)
 		for revision := range 3 {
 			publishRevision(t, before, revision)
 		}
 		check.OK(t, before.Close())
 		backup, pruned := testkit.Copy(t, cfg), testkit.Open(t, cfg)
-		_, err = publish.Prune(t.Context(), pruned, 3)
-		check.OK(t, err)
+		check.Try(publish.Prune(t.Context(), pruned, 3)).OK(t)
 		d := &lateDatabase{Store: pruned}
 		c := newCatalog(d)
 		load(t, c)
@@ -319,8 +309,7 @@ func TestLateLoadDoesNotRevertRelease(t *testing.T) {
 		}
 		check.Equal(t, load(t, c).Number(), 3, "release")
 		d.before = func() {
-			_, err := publish.Prune(t.Context(), s, 3)
-			check.OK(t, err)
+			check.Try(publish.Prune(t.Context(), s, 3)).OK(t)
 			load(t, c)
 		}
 		check.Equal(t, len(load(t, c).Readable()), 1, "releases that can be read after pruning")
@@ -367,8 +356,7 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 			publishRevision(t, s, release)
 			wait.Until(t, "the release is being loaded", func() bool { return loads.Load() > 0 })
 			for range 3 {
-				newest, err := c.Newest(t.Context())
-				check.OK(t, err, "while release %d is being loaded", release)
+				newest := check.Try(c.Newest(t.Context())).OK(t, "while release %d is being loaded", release)
 				check.Equal(t, newest.Number(), release-1, "while release %d is being loaded: want the previous one", release)
 			}
 			slow.Store(false)
@@ -424,11 +412,9 @@ func TestInvalidCursors(t *testing.T) {
 func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishRevision(t, s, 0)
-		_, err := s.Write.ExecContext(t.Context(), "UPDATE tool_search SET slug = 'no-such-tool' WHERE id = 1")
-		check.OK(t, err)
+		check.Try(s.Write.ExecContext(t.Context(), "UPDATE tool_search SET slug = 'no-such-tool' WHERE id = 1")).OK(t)
 		r := load(t, newCatalog(s))
-		found, err := r.Search("a", "")
-		check.OK(t, err)
+		found := check.Try(r.Search("a", "")).OK(t)
 		check.True(t, len(found) != 0, "got %d tools, want some", len(found))
 		for tool := range found {
 			check.True(t, tool != nil, "got a match without a tool, want none")
@@ -448,8 +434,7 @@ func TestOrderByRelevance(t *testing.T) {
 		queries = append(queries, tool.NameKey)
 	}
 	for _, query := range queries {
-		ranks, err := r.Search(query, "")
-		check.OK(t, err)
+		ranks := check.Try(r.Search(query, "")).OK(t)
 		want := slices.SortedFunc(maps.Keys(ranks), func(a, b *release.Tool) int { return cmp.Or(ranks[a]-ranks[b], byScore(a, b)) })
 		matches := release.Where(func(t *release.Tool) bool { _, ok := ranks[t]; return ok })
 		check.Slices(t, slugsOf(r.ByRelevance(ranks, release.Filter{matches})), slugsOf(want), query)

@@ -36,14 +36,12 @@ func compile(t *testing.T) map[string]*jsonschema.Schema {
 	for _, name := range record.FeedTypes {
 		got := serve(handler, http.MethodGet, schema.FeedPath+name+".json")
 		check.Must(t, got.Code, 200, "schema of %s: status", name)
-		document, err := jsonschema.UnmarshalJSON(got.Body)
-		check.OK(t, err)
+		document := check.Try(jsonschema.UnmarshalJSON(got.Body)).OK(t)
 		compiler := jsonschema.NewCompiler()
 		compiler.AssertFormat()
 		address := "https://palmares.example" + schema.FeedPath + name + ".json"
 		check.OK(t, compiler.AddResource(address, document))
-		compiled[name], err = compiler.Compile(address)
-		check.OK(t, err)
+		compiled[name] = check.Try(compiler.Compile(address)).OK(t)
 	}
 	return compiled
 }
@@ -207,23 +205,20 @@ func problems(t *testing.T, recordType string, rec object) (found []string) {
 		into = record.New(recordType)
 	}
 	dec := record.NewDecoder(encode(t, rec))
-	_, err := dec.ReadToken()
-	check.OK(t, err)
+	check.Try(dec.ReadToken()).OK(t)
 	check.OK(t, record.Read(dec, into, func(path, problem string) { found = append(found, path+": "+problem) }))
 	return found
 }
 
 func encode(t *testing.T, value any) []byte {
 	t.Helper()
-	data, err := json.Marshal(value)
-	check.OK(t, err)
+	data := check.Try(json.Marshal(value)).OK(t)
 	return data
 }
 
 func validate(t *testing.T, s *jsonschema.Schema, value any) error {
 	t.Helper()
-	decoded, err := jsonschema.UnmarshalJSON(bytes.NewReader(encode(t, value)))
-	check.OK(t, err)
+	decoded := check.Try(jsonschema.UnmarshalJSON(bytes.NewReader(encode(t, value)))).OK(t)
 	return s.Validate(decoded)
 }
 
@@ -451,8 +446,7 @@ func TestEditedText(t *testing.T) {
 func TestDemoCatalogIsValid(t *testing.T) {
 	t.Parallel()
 	schemas := compile(t)
-	editions, err := demo.Editions()
-	check.OK(t, err)
+	editions := check.Try(demo.Editions()).OK(t)
 	lines := 0
 	for _, edition := range editions {
 		for line := range bytes.Lines(edition.Feed) {
@@ -474,12 +468,10 @@ func TestDemoFolderIsValid(t *testing.T) {
 		"catalog.yml": record.TypeFeed, "categories.yml": record.TypeCategory,
 		"tools/*.md": record.TypeTool, "comparatifs/*.md": record.TypeComparison, "cimetiere/*.md": record.TypeRetired,
 	} {
-		found, err := fs.Glob(root, pattern)
-		check.OK(t, err, pattern)
+		found := check.Try(fs.Glob(root, pattern)).OK(t, pattern)
 		check.True(t, len(found) != 0, "%s: got no files, want some", pattern)
 		for _, file := range found {
-			text, err := fs.ReadFile(root, file)
-			check.OK(t, err)
+			text := check.Try(fs.ReadFile(root, file)).OK(t)
 			if path.Ext(file) == ".md" {
 				text = bytes.SplitN(text, []byte("---\n"), 3)[1]
 			}
@@ -554,7 +546,6 @@ for (const c of checks) for (const flags of ["u", ""])
 	if (new RegExp(c.Pattern, flags).test(c.Text) !== c.Match) console.log(flags, JSON.stringify(c));`
 	run := exec.Command(node, "-e", program)
 	run.Stdin = bytes.NewReader(encode(t, checks))
-	out, err := run.CombinedOutput()
-	check.OK(t, err)
+	out := check.Try(run.CombinedOutput()).OK(t)
 	check.Equal(t, len(out), 0, string(out))
 }

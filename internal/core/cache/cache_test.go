@@ -60,8 +60,7 @@ func TestConcurrentRequestsExecuteOnce(t *testing.T) {
 	close(proceed)
 	all.Wait()
 	check.Equal(t, times.Load(), 1, "executions")
-	_, err := c.Get(t.Context(), Key{Operation: "tools", Variables: "?limit=3"}, slow)
-	check.OK(t, err)
+	check.Try(c.Get(t.Context(), Key{Operation: "tools", Variables: "?limit=3"}, slow)).OK(t)
 	check.Equal(t, times.Load(), 2)
 }
 
@@ -120,8 +119,7 @@ func TestAllCallersLeave(t *testing.T) {
 		return nil, 0, ctx.Err()
 	})
 	check.Is(t, err, context.Canceled, "caller that left")
-	entry, err := c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil })
-	check.OK(t, err, "later caller")
+	entry := check.Try(c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil })).OK(t, "later caller")
 	check.True(t, entry.Entry != nil, "later caller: got %v, want a response", err)
 	wait.Receive(t, "the execution stops", stopped)
 }
@@ -135,14 +133,12 @@ func TestFailuresAreNotCached(t *testing.T) {
 		func(context.Context) (*Entry, int, error) { return nil, 0, errors.New("no") },
 		func(context.Context) (*Entry, int, error) { panic("on purpose") },
 	} {
-		_, err := c.Get(t.Context(), tools, fails)
-		check.Fails(t, err)
+		check.Try(c.Get(t.Context(), tools, fails)).Fails(t)
 	}
 	check.Contains(t, log.String(), "on purpose", "log")
 	var times, release atomic.Int64
 	release.Store(1)
-	got, err := c.Get(t.Context(), tools, executing(&times, &release))
-	check.OK(t, err, "afterwards")
+	got := check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t, "afterwards")
 	check.Equal(t, body(got), "release 1", "afterwards")
 }
 
@@ -151,8 +147,7 @@ func TestBeforeTheFirstRelease(t *testing.T) {
 	c := New(1<<20, nil, slog.New(slog.DiscardHandler))
 	var times, release atomic.Int64
 	for range 2 {
-		_, err := c.Get(t.Context(), tools, executing(&times, &release))
-		check.OK(t, err)
+		check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
 	}
 	c.Publish(1)
 	release.Store(1)
@@ -166,8 +161,7 @@ func TestCacheStaysWithinItsSize(t *testing.T) {
 	large := strings.Repeat("x", 20_000)
 	for i := range 500 {
 		work := func(context.Context) (*Entry, int, error) { return NewEntry([]byte(large), nil), 1, nil }
-		_, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, work)
-		check.OK(t, err)
+		check.Try(c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, work)).OK(t)
 	}
 	c.items.CleanUp()
 	w := c.Weight()

@@ -23,8 +23,7 @@ func TestNewRelease(t *testing.T) {
 	for i := range 10 {
 		q := Key{Operation: "tools", Variables: fmt.Sprint(i)}
 		for range 1 + 10*i {
-			_, err := c.Get(t.Context(), q, executing(&times, &release))
-			check.OK(t, err)
+			check.Try(c.Get(t.Context(), q, executing(&times, &release))).OK(t)
 		}
 	}
 	check.Must(t, times.Load(), 10, "executions")
@@ -33,8 +32,7 @@ func TestNewRelease(t *testing.T) {
 	check.OK(t, c.Renew(2))
 	check.Equal(t, times.Load(), 13, "renewed responses: %d", times.Load()-10)
 	for i := range 10 {
-		got, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, executing(&times, &release))
-		check.OK(t, err, "query %d", i)
+		got := check.Try(c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, executing(&times, &release))).OK(t, "query %d", i)
 		check.Equal(t, body(got), "release 2", "query %d", i)
 	}
 	check.Equal(t, times.Load(), 20, "more executions: %d", times.Load()-13)
@@ -51,11 +49,9 @@ func TestMissFindsNewRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)
-	_, err := c.Get(t.Context(), tools, executing(&times, &release))
-	check.OK(t, err)
+	check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
 	release.Store(2)
-	_, err = c.Get(t.Context(), Key{Operation: "stats"}, executing(&times, &release))
-	check.OK(t, err)
+	check.Try(c.Get(t.Context(), Key{Operation: "stats"}, executing(&times, &release))).OK(t)
 	got, _ := c.Get(t.Context(), tools, executing(&times, &release))
 	check.Equal(t, body(got), "release 2")
 }
@@ -65,14 +61,12 @@ func TestNotFoundInNewRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)
-	_, err := c.Get(t.Context(), tools, executing(&times, &release))
-	check.OK(t, err)
+	check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
 	release.Store(2)
 	missing := func(context.Context) (*Entry, int, error) { return nil, 2, problem.New(problem.NotFound, "missing") }
-	_, err = c.Get(t.Context(), Key{Operation: "tool"}, missing)
+	_, err := c.Get(t.Context(), Key{Operation: "tool"}, missing)
 	check.Equal(t, problem.Of(err).Code, problem.NotFound)
-	got, err := c.Get(t.Context(), tools, executing(&times, &release))
-	check.OK(t, err)
+	got := check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
 	check.Equal(t, body(got), "release 2")
 }
 
@@ -85,13 +79,11 @@ func TestRenewedWithoutACaller(t *testing.T) {
 		named = named || release == 2 && ctx.Value(callerKey{}) != nil
 		return NewEntry([]byte("x"), nil), release, nil
 	}
-	_, err := c.Get(t.Context(), tools, work)
-	check.OK(t, err)
+	check.Try(c.Get(t.Context(), tools, work)).OK(t)
 	release = 2
 	caller := context.WithValue(t.Context(), callerKey{}, "somebody")
 	other := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("y"), nil), 2, nil }
-	_, err = c.Get(caller, Key{Operation: "stats"}, other)
-	check.OK(t, err)
+	check.Try(c.Get(caller, Key{Operation: "stats"}, other)).OK(t)
 	check.Equal(t, named, false)
 	check.Equal(t, c.Newest(), 2)
 }
@@ -124,8 +116,7 @@ func TestDatabaseFailsDuringRenewal(t *testing.T) {
 	wantCached("release 1")
 	// One query of the new release still succeeds.
 	succeeds := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("release 2"), nil), 2, nil }
-	_, err := c.Get(t.Context(), Key{Operation: "stats"}, succeeds)
-	check.Fails(t, err)
+	check.Try(c.Get(t.Context(), Key{Operation: "stats"}, succeeds)).Fails(t)
 	wantCached("release 1")
 
 	down.Store(false)
@@ -146,15 +137,14 @@ func TestSlowResponseDoesNotDelayTheRelease(t *testing.T) {
 		"times out": func() error { return problem.New(problem.Timeout, "slow") },
 		"responds":  func() error { return nil },
 	} {
-		_, err := c.Get(t.Context(), Key{Operation: name}, func(context.Context) (*Entry, int, error) {
+		check.Try(c.Get(t.Context(), Key{Operation: name}, func(context.Context) (*Entry, int, error) {
 			if release.Load() > 1 {
 				if err := work(); err != nil {
 					return nil, 0, err
 				}
 			}
 			return NewEntry([]byte("x"), nil), int(release.Load()), nil
-		})
-		check.OK(t, err)
+		})).OK(t)
 	}
 	release.Store(2)
 	check.OK(t, c.Renew(2))
@@ -166,13 +156,11 @@ func TestReleaseNumbersRestart(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(5)
-	_, err := c.Get(t.Context(), tools, executing(&times, &release))
-	check.OK(t, err)
+	check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
 	release.Store(2)
 	c.Restart(2)
 	for range 2 {
-		got, err := c.Get(t.Context(), tools, executing(&times, &release))
-		check.OK(t, err)
+		got := check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
 		check.Equal(t, body(got), "release 2")
 	}
 	check.Equal(t, times.Load(), 2, "executions")
@@ -215,8 +203,7 @@ func TestOnlyCountedRequestsSteerRenewal(t *testing.T) {
 	release.Store(1)
 	request := func(variables string, counted bool, headers ...string) {
 		t.Helper()
-		response, err := c.Get(t.Context(), Key{Operation: "tools", Variables: variables}, executing(&times, &release))
-		check.OK(t, err)
+		response := check.Try(c.Get(t.Context(), Key{Operation: "tools", Variables: variables}, executing(&times, &release))).OK(t)
 		var w http.ResponseWriter = httptest.NewRecorder()
 		if counted {
 			w = wrapped{&executions{ResponseWriter: w}}

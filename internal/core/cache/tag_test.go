@@ -17,8 +17,7 @@ import (
 func tagOf(t *testing.T, secret, body string, q Key) string {
 	t.Helper()
 	c := New(1<<20, []byte(secret), slog.New(slog.DiscardHandler))
-	response, err := c.Get(t.Context(), q, func(context.Context) (*Entry, int, error) { return NewEntry([]byte(body), nil), 1, nil })
-	check.OK(t, err)
+	response := check.Try(c.Get(t.Context(), q, func(context.Context) (*Entry, int, error) { return NewEntry([]byte(body), nil), 1, nil })).OK(t)
 	w := httptest.NewRecorder()
 	check.OK(t, response.Write(w, httptest.NewRequest(http.MethodGet, "/", nil)))
 	return w.Header().Get("ETag")
@@ -63,16 +62,14 @@ func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func TestExecutionIsReported(t *testing.T) {
 	c := newCache()
 	work := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }
-	_, err := c.Get(WithCachedOnly(t.Context()), tools, work)
-	check.Fails(t, err, "cached only")
+	check.Try(c.Get(WithCachedOnly(t.Context()), tools, work)).Fails(t, "cached only")
 	c.Publish(1)
 	for i, want := range []int{1, 0, 0} {
 		ctx := t.Context()
 		if i == 2 {
 			ctx = WithCachedOnly(ctx)
 		}
-		response, err := c.Get(ctx, tools, work)
-		check.OK(t, err)
+		response := check.Try(c.Get(ctx, tools, work)).OK(t)
 		w := &executions{ResponseWriter: httptest.NewRecorder()}
 		check.OK(t, response.Write(wrapped{w}, httptest.NewRequest(http.MethodGet, "/", nil)))
 		check.Equal(t, w.reported, want, "request %d: executions reported", i)

@@ -65,10 +65,8 @@ func TestKeysOfReleases(t *testing.T) {
 	defer server.Close()
 	for _, want := range []int{41, 41, 42, 41} {
 		release = want
-		response, err := server.Client().Get(server.URL)
-		check.OK(t, err)
-		body, err := io.ReadAll(response.Body)
-		check.OK(t, err)
+		response := check.Try(server.Client().Get(server.URL)).OK(t)
+		body := check.Try(io.ReadAll(response.Body)).OK(t)
 		if got := response.Header.Get(KeysHeader); got != "all "+Release(want) || response.StatusCode != http.StatusNotFound || string(body) != "body" {
 			t.Errorf("got %d %q with keys %q, want 404 with those of release %d", response.StatusCode, body, got, want)
 		}

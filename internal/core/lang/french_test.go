@@ -93,12 +93,10 @@ func fromTemplates(t *testing.T, used map[Message]string) {
 // fromExamples finds the comments that the example queries start with.
 func fromExamples(t *testing.T, used map[Message]string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "web", "apidocs", "examples", "*.graphql"))
-	check.OK(t, err)
+	files := check.Try(filepath.Glob(filepath.Join("..", "..", "web", "apidocs", "examples", "*.graphql"))).OK(t)
 	check.MustTrue(t, len(files) != 0, "got %d examples, want some", len(files))
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		check.OK(t, err)
+		text := check.Try(os.ReadFile(file)).OK(t)
 		for line := range strings.Lines(string(text)) {
 			comment, isComment := strings.CutPrefix(line, "# ")
 			if !isComment {
@@ -150,11 +148,10 @@ func walk(node parse.Node, visit func(*parse.CommandNode)) {
 func fromGo(t *testing.T, used map[Message]string) {
 	t.Helper()
 	repo.Read(t)
-	all, err := packages.Load(&packages.Config{
+	all := check.Try(packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 		Dir:  repo.Root(t),
-	}, "./auth", "./cmd/...", "./graph", "./internal/account/...", "./internal/catalog/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")
-	check.OK(t, err)
+	}, "./auth", "./cmd/...", "./graph", "./internal/account/...", "./internal/catalog/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")).OK(t)
 	for _, pkg := range all {
 		for _, failure := range pkg.Errors {
 			t.Fatalf("%s: %v", pkg.PkgPath, failure)

@@ -109,13 +109,10 @@ func serveWithin(t *testing.T, limit time.Duration, handler http.HandlerFunc) *h
 
 func call(t *testing.T, server *httptest.Server, method string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
-	check.OK(t, err)
-	response, err := server.Client().Do(r)
-	check.OK(t, err)
+	r := check.Try(http.NewRequestWithContext(t.Context(), method, server.URL, nil)).OK(t)
+	response := check.Try(server.Client().Do(r)).OK(t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	check.OK(t, err)
+	body := check.Try(io.ReadAll(response.Body)).OK(t)
 	return response, string(body)
 }
 
@@ -132,8 +129,7 @@ func TestHandlerExceedsDeadline(t *testing.T) {
 					return
 				}
 				w.WriteHeader(http.StatusOK)
-				_, err := w.Write([]byte("late"))
-				check.Is(t, err, http.ErrHandlerTimeout, "%s: a late write", method)
+				check.Try(w.Write([]byte("late"))).Is(t, http.ErrHandlerTimeout, "%s: a late write", method)
 			})
 			response, body := call(t, server, method)
 			check.Equal(t, response.StatusCode, http.StatusServiceUnavailable, method)
@@ -177,10 +173,8 @@ func TestPausedDeadline(t *testing.T) {
 	check.Equal(t, timer.pauses, 1, "pauses")
 	timer.left = 0 // so that it expires when it resumes
 	timer.mu.Unlock()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, other.URL, nil)
-	check.OK(t, err)
-	response, err := (&http.Client{Transport: PausingTransport{http.DefaultTransport}}).Do(r)
-	check.OK(t, err)
+	r := check.Try(http.NewRequestWithContext(ctx, http.MethodGet, other.URL, nil)).OK(t)
+	response := check.Try((&http.Client{Transport: PausingTransport{http.DefaultTransport}}).Do(r)).OK(t)
 	_ = response.Body.Close()
 	select {
 	case <-expired:

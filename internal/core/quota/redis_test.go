@@ -23,8 +23,7 @@ func replicas(t *testing.T, server *testkit.RedisServer, n int, timeout time.Dur
 	log := &lockedBuffer{}
 	var all []Store
 	for range n {
-		r, err := NewRedis(server.URL, NewCounter(), slog.New(slog.NewTextHandler(log, nil)))
-		check.OK(t, err)
+		r := check.Try(NewRedis(server.URL, NewCounter(), slog.New(slog.NewTextHandler(log, nil)))).OK(t)
 		t.Cleanup(func() { _ = r.Close() })
 		r.timeout = timeout
 		all = append(all, r)
@@ -269,11 +268,9 @@ func serverWithCount(t *testing.T, url string, count int) *Redis {
 // do sends a command to the Redis server.
 func (r *Redis) do(t *testing.T, command string, args ...any) any {
 	t.Helper()
-	c, err := r.pool.DialContext(wait.Context(t))
-	check.OK(t, err)
+	c := check.Try(r.pool.DialContext(wait.Context(t))).OK(t)
 	defer c.Close()
-	reply, err := c.Do(command, args...)
-	check.OK(t, err)
+	reply := check.Try(c.Do(command, args...)).OK(t)
 	return reply
 }
 
@@ -316,8 +313,7 @@ func (r *Redis) clear(t *testing.T) {
 
 func (r *Redis) stored(t *testing.T) int {
 	t.Helper()
-	stored, err := redis.IntMap(r.do(t, "HGETALL", redisKey(someKey)), nil)
-	check.OK(t, err)
+	stored := check.Try(redis.IntMap(r.do(t, "HGETALL", redisKey(someKey)), nil)).OK(t)
 	return stored["granted"] - stored["refunded"]
 }
 

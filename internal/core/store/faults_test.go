@@ -99,8 +99,7 @@ func TestWatchSeesRestoredRelease(t *testing.T) {
 		seen := watch(t, s)
 		release(t, s, 7)
 		wantSeen(t, seen, 7)
-		_, err := s.Write.Release.Delete().Exec(t.Context())
-		check.OK(t, err)
+		check.Try(s.Write.Release.Delete().Exec(t.Context())).OK(t)
 		wantSeen(t, seen, 0)
 		release(t, s, 3)
 		wantSeen(t, seen, 3)
@@ -130,8 +129,7 @@ func TestUnusualServerSettings(t *testing.T) {
 			cfg := testkit.Postgres(t)
 			admin := open(t, cfg)
 			u, _ := neturl.Parse(cfg.DatabaseURL)
-			_, err := admin.Write.ExecContext(t.Context(), "ALTER DATABASE "+u.Path[1:]+" SET "+setting)
-			check.OK(t, err)
+			check.Try(admin.Write.ExecContext(t.Context(), "ALTER DATABASE "+u.Path[1:]+" SET "+setting)).OK(t)
 			var all sync.WaitGroup
 			for range 4 {
 				s := open(t, cfg)
@@ -181,8 +179,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, server string) *proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	p := &proxy{address: listener.Addr().String()}
 	go func() {
@@ -222,8 +219,7 @@ func openProxy(t *testing.T) (url string, p *proxy) {
 	t.Helper()
 	cfg := testkit.Postgres(t)
 	testkit.Open(t, cfg)
-	u, err := neturl.Parse(cfg.DatabaseURL)
-	check.OK(t, err)
+	u := check.Try(neturl.Parse(cfg.DatabaseURL)).OK(t)
 	p = newProxy(t, u.Host)
 	t.Cleanup(func() { p.stopped.Store(false) })
 	u.Host = p.address
@@ -269,8 +265,7 @@ func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
 			return err
 		},
 		"rows": func(ctx context.Context, db *sql.DB, freeze func()) error {
-			rows, err := db.QueryContext(ctx, "SELECT repeat('x', 100000) FROM generate_series(1, 1000)")
-			check.OK(t, err)
+			rows := check.Try(db.QueryContext(ctx, "SELECT repeat('x', 100000) FROM generate_series(1, 1000)")).OK(t)
 			defer rows.Close()
 			freeze()
 			for rows.Next() {
@@ -284,25 +279,22 @@ func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
 			return err
 		},
 		"commit": func(ctx context.Context, db *sql.DB, freeze func()) error {
-			tx, err := db.BeginTx(ctx, nil)
-			check.OK(t, err)
+			tx := check.Try(db.BeginTx(ctx, nil)).OK(t)
 			freeze()
 			return tx.Commit()
 		},
 		"rollback": func(ctx context.Context, db *sql.DB, freeze func()) error {
-			tx, err := db.BeginTx(ctx, nil)
-			check.OK(t, err)
+			tx := check.Try(db.BeginTx(ctx, nil)).OK(t)
 			freeze()
 			return tx.Rollback()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, err := store.PostgresPool(url+"&connect_timeout=3600", "test", nil, time.Hour, 1)
-			check.OK(t, err)
+			db := check.Try(store.PostgresPool(url+"&connect_timeout=3600", "test", nil, time.Hour, 1)).OK(t)
 			defer db.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			err = blocked(ctx, db, func() {
+			err := blocked(ctx, db, func() {
 				p.stopped.Store(true)
 				time.AfterFunc(50*time.Millisecond, cancel)
 			})
@@ -379,8 +371,7 @@ func TestClientsReturnStoreErrors(t *testing.T) {
 		again := s.Write.Release.Create().SetID(1).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 			SetToolsRetired(0).SetComparisonsTotal(0).Exec(t.Context())
 		check.True(t, ent.IsConstraintError(again), "got %v, want a constraint error", again)
-		_, err := s.Write.ExecContext(t.Context(), "DROP TABLE minutes")
-		check.OK(t, err)
+		check.Try(s.Write.ExecContext(t.Context(), "DROP TABLE minutes")).OK(t)
 		_, read := s.Read.Minute.Query().All(t.Context())
 		_, counted := s.Read.Minute.Query().Count(t.Context())
 		_, keys := s.Keys.Minute.Query().IDs(t.Context())

@@ -64,8 +64,7 @@ func TestHookSeesEveryStatement(t *testing.T) {
 		})
 		check.OK(t, err)
 		r.wantStatement(t, "writer", "COMMIT")
-		_, err = s.Read.Category.Get(t.Context(), "secret")
-		check.OK(t, err)
+		check.Try(s.Read.Category.Get(t.Context(), "secret")).OK(t)
 		r.wantStatement(t, "reader", "SELECT ")
 		err = s.Snapshot(t.Context(), func(db *ent.Client, _ *ent.Release) error {
 			rows, err := db.QueryContext(t.Context(), "SELECT slug FROM categories")
@@ -77,12 +76,10 @@ func TestHookSeesEveryStatement(t *testing.T) {
 		})
 		check.OK(t, err)
 		r.wantStatement(t, "reader", "SELECT slug FROM categories")
-		rows, err := s.Read.QueryContext(t.Context(), "SELECT 7")
-		check.OK(t, err)
+		rows := check.Try(s.Read.QueryContext(t.Context(), "SELECT 7")).OK(t)
 		_ = rows.Close()
 		r.wantStatement(t, "reader", "SELECT 7")
-		_, err = s.Read.QueryContext(t.Context(), "SELECT FROM nowhere")
-		check.Fails(t, err, r.failed)
+		check.Try(s.Read.QueryContext(t.Context(), "SELECT FROM nowhere")).Fails(t, r.failed)
 		check.Equal(t, fmt.Sprint(r.failed), fmt.Sprint(err), r.failed)
 		// The hook also sees transactions that bypass ent.
 		err = s.Exclusive(t.Context(), func(tx *ent.Tx) error {
@@ -105,11 +102,9 @@ func TestHookKeepsFeaturesOfDrivers(t *testing.T) {
 		cfg.OnStatement = r.hook
 		hooked := testkit.Open(t, cfg).Pools()["reader"]
 		scanType := func(db *sql.DB) reflect.Type {
-			rows, err := db.QueryContext(t.Context(), "SELECT label FROM categories")
-			check.OK(t, err)
+			rows := check.Try(db.QueryContext(t.Context(), "SELECT label FROM categories")).OK(t)
 			defer rows.Close()
-			types, err := rows.ColumnTypes()
-			check.OK(t, err)
+			types := check.Try(rows.ColumnTypes()).OK(t)
 			return types[0].ScanType()
 		}
 		check.Equal(t, scanType(hooked), scanType(plain), "type")
@@ -119,13 +114,10 @@ func TestHookKeepsFeaturesOfDrivers(t *testing.T) {
 		var found bool
 		check.OK(t, hooked.QueryRowContext(t.Context(), "SELECT 'b' = ANY($1)", []string{"a", "b"}).Scan(&found), "slice as an argument")
 		check.Equal(t, found, true, "slice as an argument")
-		tx, err := hooked.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
-		check.OK(t, err)
-		_, err = tx.ExecContext(t.Context(), "UPDATE tools SET name = name")
-		check.Fails(t, err, "write in a read-only transaction")
+		tx := check.Try(hooked.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})).OK(t)
+		check.Try(tx.ExecContext(t.Context(), "UPDATE tools SET name = name")).Fails(t, "write in a read-only transaction")
 		_ = tx.Rollback()
-		rows, err := hooked.QueryContext(t.Context(), "SELECT 1 / (2 - i) FROM generate_series(1, 2) i")
-		check.OK(t, err)
+		rows := check.Try(hooked.QueryContext(t.Context(), "SELECT 1 / (2 - i) FROM generate_series(1, 2) i")).OK(t)
 		for rows.Next() {
 		}
 		check.Fails(t, rows.Err())

@@ -56,11 +56,9 @@ func TestPanicReleasesTheLock(t *testing.T) {
 // withOneTool returns a SQLite store with a tool that has a section.
 func withOneTool(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), Config{DataDir: t.TempDir()})
-	check.OK(t, err)
+	s := check.Try(Open(t.Context(), Config{DataDir: t.TempDir()})).OK(t)
 	t.Cleanup(func() { _ = s.Close() })
-	_, err = s.Migrate(t.Context())
-	check.OK(t, err)
+	check.Try(s.Migrate(t.Context())).OK(t)
 	ctx := context.Background()
 	s.Write.Category.Create().SetID("code").SetLabel("Code").SetFingerprint("").SaveX(ctx)
 	s.Write.Tool.Create().SetID("a").SetName("A").SetNameKey("a").SetCategorySlug("code").

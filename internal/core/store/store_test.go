@@ -24,8 +24,7 @@ import (
 func TestMigrationsMatchSchema(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		testkit.Open(t, cfg)
-		statements, err := drift.Statements(t.Context(), cfg)
-		check.OK(t, err)
+		statements := check.Try(drift.Statements(t.Context(), cfg)).OK(t)
 		check.Equal(t, statements, "", "drift from the ent schema")
 	})
 }
@@ -44,10 +43,8 @@ func TestDriftFindsDifferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
-				_, err := testkit.Open(t, cfg).Write.ExecContext(t.Context(), statement)
-				check.OK(t, err)
-				statements, err := drift.Statements(t.Context(), cfg)
-				check.OK(t, err)
+				check.Try(testkit.Open(t, cfg).Write.ExecContext(t.Context(), statement)).OK(t)
+				statements := check.Try(drift.Statements(t.Context(), cfg)).OK(t)
 				check.True(t, statements != "", "got drift %q and no error, want some drift", statements)
 			})
 		})
@@ -58,8 +55,7 @@ func TestDriftFindsDifferences(t *testing.T) {
 func TestUpgrade(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
-		schema, err := os.ReadFile(filepath.Join("testdata", "0025_"+strings.TrimSuffix(s.Dialect(), "3")+".sql"))
-		check.OK(t, err)
+		schema := check.Try(os.ReadFile(filepath.Join("testdata", "0025_"+strings.TrimSuffix(s.Dialect(), "3")+".sql"))).OK(t)
 		exec(t, s, string(schema))
 		exec(t, s, `INSERT INTO accounts (id, email, plan, plan_by_hand, created_at) VALUES (1, 'ana@example.com', 'pro', true, '2026-11-15')`)
 		exec(t, s, `INSERT INTO customers (id, noticed_at, created_at) VALUES ('c', '2026-11-16 00:00:00+00:00', '2026-11-15')`)
@@ -76,12 +72,10 @@ func TestUpgrade(t *testing.T) {
 		exec(t, s, `INSERT INTO key_usages (account_id, day, key, endpoint, requests) VALUES (1, '2026-11-15', 'k', '/mcp', 1), (1, '2026-11-15', '', '/mcp', 3), (1, '2026-11-16', 'k', '/mcp', 3)`)
 		markMigrated(t, s, 25)
 
-		done, err := s.Migrate(t.Context())
-		check.OK(t, err)
+		done := check.Try(s.Migrate(t.Context())).OK(t)
 		check.MustTrue(t, len(done) != 0, "got migrations %v, want 26 first", done)
 		check.Must(t, done[0].Version, 26)
-		statements, err := drift.Statements(t.Context(), cfg)
-		check.OK(t, err)
+		statements := check.Try(drift.Statements(t.Context(), cfg)).OK(t)
 		check.Equal(t, statements, "")
 		ctx, e := t.Context(), s.Read.Endpoint.GetX(t.Context(), 1)
 		got := fmt.Sprint(s.Read.Account.GetX(ctx, 1).ManualPlan, s.Read.Customer.GetX(ctx, "c").NotifiedAt.UTC().Day(), e.DisabledReason, e.Categories, e.Tools,
@@ -99,8 +93,7 @@ func TestUpgrade(t *testing.T) {
 			texts += fmt.Sprintf("%q %q %q ", q.Title, q.Chart, q.Description)
 		}
 		check.Equal(t, texts, `"Best" "{\"kind\":\"bar\"}" "One\n\ntwo" "" "{}" "" "" "" "Only\n{a}" "é" "{}" "x" `, "saved queries")
-		done, err = s.Migrate(ctx)
-		check.OK(t, err, "second run")
+		done = check.Try(s.Migrate(ctx)).OK(t, "second run")
 		check.Equal(t, len(done), 0, "second run: migrations %v", done)
 	})
 }
@@ -130,8 +123,7 @@ func markMigrated(t *testing.T, s *store.Store, newest int) {
 
 func exec(t *testing.T, s *store.Store, statement string) {
 	t.Helper()
-	_, err := s.Write.ExecContext(t.Context(), statement)
-	check.OK(t, err, statement)
+	check.Try(s.Write.ExecContext(t.Context(), statement)).OK(t, statement)
 }
 
 func TestMigrateAppliesOnce(t *testing.T) {
@@ -140,11 +132,9 @@ func TestMigrateAppliesOnce(t *testing.T) {
 		if err := s.CheckMigrated(t.Context()); err == nil || !strings.Contains(err.Error(), "run palmares migrate up") {
 			t.Errorf("check before migrating: got %v, want a hint to run palmares migrate up", err)
 		}
-		done, err := s.Migrate(t.Context())
-		check.OK(t, err, "first run")
+		done := check.Try(s.Migrate(t.Context())).OK(t, "first run")
 		check.MustTrue(t, len(done) != 0, "first run: got migrations %v, want all", done)
-		done, err = s.Migrate(t.Context())
-		check.OK(t, err, "second run")
+		done = check.Try(s.Migrate(t.Context())).OK(t, "second run")
 		check.Equal(t, len(done), 0, "second run: migrations %v", done)
 		check.Equal(t, s.CheckMigrated(t.Context()), nil, "check after migrating")
 	})
@@ -171,19 +161,16 @@ func TestConcurrentMigrations(t *testing.T) {
 			})
 		}
 		all.Wait()
-		steps, err := open(t, cfg).Migrations(t.Context())
-		check.OK(t, err)
+		steps := check.Try(open(t, cfg).Migrations(t.Context())).OK(t)
 		check.Equal(t, applied, len(steps))
 	})
 }
 
 func TestNewerDatabaseIsRejected(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		steps, err := s.Migrations(t.Context())
-		check.OK(t, err)
+		steps := check.Try(s.Migrations(t.Context())).OK(t)
 		newest := steps[len(steps)-1].Version
-		_, err = s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3)
-		check.OK(t, err)
+		check.Try(s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3)).OK(t)
 		want := fmt.Sprintf("the database is at migration %d, but this version of palmares supports only up to %d: upgrade palmares", newest+3, newest)
 		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("migrate: got %v, want %s", err, want)
@@ -207,8 +194,7 @@ func TestFailedMigrationChangesNothing(t *testing.T) {
 		var databaseErr *store.Error
 		check.MustTrue(t, errors.As(err, &databaseErr), "got %v, want a store.Error that does not name the table", err)
 		check.Lacks(t, err.Error(), "sections")
-		_, err = s.Write.ExecContext(t.Context(), `SELECT * FROM categories`)
-		check.Fails(t, err)
+		check.Try(s.Write.ExecContext(t.Context(), `SELECT * FROM categories`)).Fails(t)
 	})
 }
 
@@ -221,15 +207,13 @@ func TestSQLiteSettings(t *testing.T) {
 	check.Equal(t, pragmaOf(t, s.Read, "query_only"), "1", "query_only of readers")
 	_, err := s.Read.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").Save(t.Context())
 	check.Fails(t, err, "write by a reader")
-	info, err := os.Stat(filepath.Join(cfg.DataDir, "palmares.db"))
-	check.OK(t, err)
+	info := check.Try(os.Stat(filepath.Join(cfg.DataDir, "palmares.db"))).OK(t)
 	check.True(t, info.Size() != 0, "got %v, want a database file", err)
 }
 
 func pragmaOf(t *testing.T, client *ent.Client, name string) string {
 	t.Helper()
-	rows, err := client.QueryContext(t.Context(), "PRAGMA "+name)
-	check.OK(t, err)
+	rows := check.Try(client.QueryContext(t.Context(), "PRAGMA "+name)).OK(t)
 	defer rows.Close()
 	var value string
 	for rows.Next() {
@@ -336,8 +320,7 @@ func TestErrorMessages(t *testing.T) {
 
 func open(t *testing.T, cfg store.Config) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), cfg)
-	check.OK(t, err)
+	s := check.Try(store.Open(t.Context(), cfg)).OK(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

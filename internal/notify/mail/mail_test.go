@@ -112,8 +112,7 @@ func TestLastAttemptFails(t *testing.T) {
 // silent starts a server that accepts connections and never replies.
 func silent(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener.Addr().String()
 }

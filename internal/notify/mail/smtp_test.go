@@ -50,18 +50,15 @@ func TestEmailsArrive(t *testing.T) {
 			header, bodies := parts(t, server.Wait(t, ana))
 			check.Equal(t, bodies["text/plain"], msg.Text, "%q", bodies)
 			check.Equal(t, bodies["text/html"], msg.HTML, "%q", bodies)
-			subject, err := new(mime.WordDecoder).DecodeHeader(header.Get("Subject"))
-			check.OK(t, err)
+			subject := check.Try(new(mime.WordDecoder).DecodeHeader(header.Get("Subject"))).OK(t)
 			check.Equal(t, subject, msg.Subject)
 			if sender, err := header.AddressList("From"); err != nil || *sender[0] != (netmail.Address{Name: "palmarès", Address: "mail@palmares.example"}) {
 				t.Errorf("got sender %v, %v, want %s", sender, err, from)
 			}
-			to, err := header.AddressList("To")
-			check.OK(t, err)
+			to := check.Try(header.AddressList("To")).OK(t)
 			check.Must(t, len(to), 1, "recipients %v", to)
 			check.Equal(t, to[0].Address, ana)
-			date, err := header.Date()
-			check.OK(t, err)
+			date := check.Try(header.Date()).OK(t)
 			check.True(t, !date.Before(started) && !date.After(time.Now()), "got date %s, want now", date)
 			id := header.Get("Message-ID")
 			check.True(t, strings.HasSuffix(id, "@palmares.example>") && len(id) >= 30, "got Message-ID %s, want a long one of our domain", id)
@@ -153,8 +150,7 @@ func TestRejections(t *testing.T) {
 // closes the connection on QUIT. received returns what clients sent.
 func scripted(t *testing.T) (address string, received func() string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	log := &logged{}
 	go func() {
@@ -268,8 +264,7 @@ func TestCheckFrom(t *testing.T) {
 	for _, address := range []string{"", "ana", "Ana <ana>", "Ana\r\nBcc: eve@example.com <ana@example.com>", "ana@example.com\r\n", "ana@example.com, eve@example.com", "señora@example.com", "ana@bücher.example", "\"a b\"@example.com"} {
 		check.Fails(t, CheckFrom(address))
 	}
-	_, err := New(Config{URL: "smtp://localhost"})
-	check.Fails(t, err, "without a sender")
+	check.Try(New(Config{URL: "smtp://localhost"})).Fails(t, "without a sender")
 }
 
 func TestMasked(t *testing.T) {

@@ -30,8 +30,7 @@ func newServer(t *testing.T, s *store.Store, url string) *server {
 	t.Helper()
 	started := &server{log: &testkit.Log{}}
 	log := slog.New(slog.NewTextHandler(started.log, nil))
-	mailer, err := mail.New(mail.Config{URL: url, From: "palmares@palmares.example", Log: log})
-	check.OK(t, err)
+	mailer := check.Try(mail.New(mail.Config{URL: url, From: "palmares@palmares.example", Log: log})).OK(t)
 	started.Outbox = New(s, mailer, log)
 	started.now = func() time.Time { return time.Now().Add(started.later) }
 	return started

@@ -31,9 +31,7 @@ func (s *fixture) addBatchReceiver() (*receiver, *ent.Endpoint) {
 func (s *fixture) sendAll(e *ent.Endpoint) {
 	s.t.Helper()
 	for more := true; more; {
-		var err error
-		more, err = s.round(s.t.Context(), always, e.ID)
-		check.OK(s.t, err)
+		more = check.Try(s.round(s.t.Context(), always, e.ID)).OK(s.t)
 	}
 }
 
@@ -98,8 +96,7 @@ func TestBatches(t *testing.T) {
 		expectBatches(t, r, ids(first, 100), ids(first+100, 100), ids(first+200, 51), ids(second, 100), ids(third, 100), ids(third+100, 1), ids(last, 1))
 		expectBatches(t, filtered, ids(first, 100), ids(first+100, 100), ids(first+200, 50), ids(second, 99), ids(third, 100))
 		check.Slices(t, single.ids(), slices.Concat(ids(first, 251), ids(second, 100), ids(third, 101), ids(last, 1)))
-		hook, err := standardwebhooks.NewWebhook(e.Secret)
-		check.OK(t, err)
+		hook := check.Try(standardwebhooks.NewWebhook(e.Secret)).OK(t)
 		for _, one := range r.all() {
 			check.Equal(t, hook.Verify(one.body, one.header), nil)
 		}

@@ -85,14 +85,11 @@ func fitsSchema(t *testing.T, event string, body []byte) {
 	t.Helper()
 	response := httptest.NewRecorder()
 	journal.SchemaHandler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, journal.SchemasPath+event+".json", nil))
-	published, err := jsonschema.UnmarshalJSON(response.Body)
-	check.OK(t, err)
+	published := check.Try(jsonschema.UnmarshalJSON(response.Body)).OK(t)
 	compiler := jsonschema.NewCompiler()
 	check.OK(t, compiler.AddResource("schema.json", published))
-	schema, err := compiler.Compile("schema.json")
-	check.OK(t, err)
-	sent, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-	check.OK(t, err)
+	schema := check.Try(compiler.Compile("schema.json")).OK(t)
+	sent := check.Try(jsonschema.UnmarshalJSON(bytes.NewReader(body))).OK(t)
 	check.Equal(t, schema.Validate(sent), nil)
 }
 

@@ -30,8 +30,7 @@ func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1}))
-		before, err := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
-		check.OK(t, err)
+		before := check.Try(journal.Newest(t.Context(), s.Store.Read.JournalEntry)).OK(t)
 		r := newReceiver(t)
 		e := s.add(NewEndpoint{URL: r.URL + "/hook?for=me"})
 		started := time.Now()
@@ -41,15 +40,13 @@ func TestDeliveries(t *testing.T) {
 		check.OK(t, err, len(events))
 		check.MustTrue(t, len(events) >= 5, "got %v", len(events))
 		got := r.wait(t, len(events))
-		hook, err := standardwebhooks.NewWebhook(e.Secret)
-		check.OK(t, err)
+		hook := check.Try(standardwebhooks.NewWebhook(e.Secret)).OK(t)
 		for i, one := range got {
 			check.Equal(t, hook.Verify(one.body, one.header), nil)
 			check.Equal(t, one.header.Get("webhook-id"), events[i].ID(), "event %d", i)
 			check.Equal(t, string(one.body), string(events[i].JSON()))
 			check.Equal(t, one.header.Get("Content-Type"), "application/json")
-			at, err := strconv.ParseInt(one.header.Get("webhook-timestamp"), 10, 64)
-			check.OK(t, err)
+			at := check.Try(strconv.ParseInt(one.header.Get("webhook-timestamp"), 10, 64)).OK(t)
 			check.True(t, at >= started.Unix() && at <= time.Now().Unix(), "got timestamp %d, want now", at)
 		}
 		// If an event was sent twice, the second one would arrive before this one.
@@ -142,9 +139,7 @@ func TestManyEvents(t *testing.T) {
 		r, e := s.addReceiver()
 		first := s.publishTools(2*roundSize + 50)
 		for more := true; more; {
-			var err error
-			more, err = s.round(t.Context(), always, e.ID)
-			check.OK(t, err)
+			more = check.Try(s.round(t.Context(), always, e.ID)).OK(t)
 		}
 		if !slices.Equal(r.ids(), ids(first, 2*roundSize+51)) {
 			t.Errorf("got %d events, want %d in order", len(r.all()), 2*roundSize+51)
@@ -184,8 +179,7 @@ func TestFilter(t *testing.T) {
 		silent.Event = ""
 		s.publish(toolCreated("code", "code"), toolCreated("voix", "voix"), silent,
 			duel("code-voix", "code", "voix"), duel("voix-chat", "voix", "chat"), toolCreated("hidden.", "hidden"))
-		list, err := s.List(t.Context(), s.owner)
-		check.OK(t, err)
+		list := check.Try(s.List(t.Context(), s.owner)).OK(t)
 		for i, e := range list {
 			s.sendDue(e)
 			var got []string
@@ -300,8 +294,7 @@ func TestRequestLine(t *testing.T) {
 	defer r.Close()
 	for path, want := range map[string]string{"": "/", "/a/b?c=d&e#f": "/a/b?c=d&e"} {
 		e := s.add(NewEndpoint{URL: r.URL + path})
-		attempt, err := s.Test(t.Context(), e)
-		check.OK(t, err)
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t)
 		check.Must(t, attempt.Delivered, true)
 		check.Equal(t, <-requests, "POST "+want+" palmares-webhooks")
 	}

@@ -40,8 +40,7 @@ func TestEndpointLimit(t *testing.T) {
 			})
 		}
 		all.Wait()
-		list, err := s.List(t.Context(), s.owner)
-		check.OK(t, err)
+		list := check.Try(s.List(t.Context(), s.owner)).OK(t)
 		check.Equal(t, len(list), MaxEndpoints)
 		check.Equal(t, refused, 10)
 	})
@@ -71,8 +70,7 @@ func TestCheckEndpoint(t *testing.T) {
 	check.Slices(t, e.Types, []string{"tool.created", "tool.updated"}, e)
 	check.Slices(t, e.Categories, []string{"code", "voix"}, e)
 	catalog := feedtest.Catalog("2026-11-01", feedtest.Tool("plume"), feedtest.Tool("voix-claire"))
-	_, err := publish.Import(t.Context(), s.Store, feed.NewLines(bytes.NewReader(catalog)), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), s.Store, feed.NewLines(bytes.NewReader(catalog)), publish.Options{})).OK(t)
 	for slug, want := range map[string]string{
 		"plum": `There is no tool "plum". Did you mean "plume"?`, "nobodyhasthis": `There is no tool "nobodyhasthis". Use the slug in the address of its page.`, "A B": `"A B" is not a valid tool slug (example: plume).`,
 	} {
@@ -84,9 +82,8 @@ func TestCheckEndpoint(t *testing.T) {
 	got := FilterOf(about)
 	check.Slices(t, got.Tools, []string{"plume", "voix-claire"})
 	check.Slices(t, got.Categories, []string{"code"})
-	free, err := auth.NewAccounts(s.Store).Create(t.Context(), "free@example.com", auth.Developer)
-	check.OK(t, err)
-	_, err = s.Add(t.Context(), free, NewEndpoint{URL: "https://hooks.example"})
+	free := check.Try(auth.NewAccounts(s.Store).Create(t.Context(), "free@example.com", auth.Developer)).OK(t)
+	_, err := s.Add(t.Context(), free, NewEndpoint{URL: "https://hooks.example"})
 	check.Equal(t, problem.Of(err).Code, problem.Forbidden, "without Pro")
 	_, err = s.Find(t.Context(), free, e.ID)
 	check.Equal(t, problem.Of(err).Code, problem.NotFound, "another account")

@@ -138,8 +138,7 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 				s.sendDue(e)
 			}
 			check.Slices(t, r.ids(), ids(first, 1), "before Retry-After ended")
-			b, err := s.Backlog(t.Context())
-			check.OK(t, err)
+			b := check.Try(s.Backlog(t.Context())).OK(t)
 			check.Equal(t, b.OldestDue, 0)
 			r.respondStatus(200)
 			r.reset()
@@ -360,8 +359,7 @@ func TestNoEmailAfterChange(t *testing.T) {
 
 func (s *fixture) details(e *ent.Endpoint, a *ent.Attempt) *Details {
 	s.t.Helper()
-	d, err := s.Details(s.t.Context(), e, a.ID)
-	check.OK(s.t, err)
+	d := check.Try(s.Details(s.t.Context(), e, a.ID)).OK(s.t)
 	return d
 }
 
@@ -393,8 +391,7 @@ func TestDetailsAreWhatWasSent(t *testing.T) {
 		s.publish(toolCreated("one", "code"), long)
 		s.sendAll(e)
 		s.sendAll(b)
-		test, err := s.Test(t.Context(), e)
-		check.OK(t, err)
+		test := check.Try(s.Test(t.Context(), e)).OK(t)
 		check.MustTrue(t, test.TestBody != "", "got %v, want a test event", test)
 		for _, c := range []struct {
 			e *ent.Endpoint
@@ -413,7 +410,7 @@ func TestDetailsAreWhatWasSent(t *testing.T) {
 		first := s.attempts(e)[len(s.attempts(e))-1]
 		d := s.details(e, first)
 		check.True(t, d.Payload == nil && len(d.Headers) != 0, "got payload %s and %d headers, want headers only", d.Payload, len(d.Headers))
-		_, err = s.Details(t.Context(), b, first.ID)
+		_, err := s.Details(t.Context(), b, first.ID)
 		check.Equal(t, problem.Of(err).Code, problem.NotFound, "attempt of another endpoint")
 	})
 }
@@ -479,15 +476,13 @@ func TestLastDelivery(t *testing.T) {
 		s.publishTools(0)
 		s.sendDue(e)
 		verify("after another failure", &delivered)
-		_, err := s.Test(t.Context(), e)
-		check.OK(t, err)
+		check.Try(s.Test(t.Context(), e)).OK(t)
 		verify("after a failed test event", &delivered)
 
 		r.respondStatus(http.StatusOK)
 		s.clock.advance(time.Hour)
 		tested := s.clock.now()
-		_, err = s.Test(t.Context(), e)
-		check.OK(t, err)
+		check.Try(s.Test(t.Context(), e)).OK(t)
 		verify("after a test event", &tested)
 	})
 }
@@ -505,8 +500,7 @@ func TestBacklog(t *testing.T) {
 		s.freezeClock()
 		backlog := func() Backlog {
 			t.Helper()
-			b, err := s.Backlog(t.Context())
-			check.OK(t, err)
+			b := check.Try(s.Backlog(t.Context())).OK(t)
 			return b
 		}
 		b := backlog()

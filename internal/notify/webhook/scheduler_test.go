@@ -203,11 +203,9 @@ func addUnresponsive(t *testing.T, s *fixture, accounts int) (endpoints []*ent.E
 	})
 	t.Cleanup(func() { close(end) })
 	for i := range accounts {
-		owner, err := auth.NewAccounts(s.Store).Create(t.Context(), fmt.Sprintf("unresponsive-%d@example.com", i), auth.Pro)
-		check.OK(t, err)
+		owner := check.Try(auth.NewAccounts(s.Store).Create(t.Context(), fmt.Sprintf("unresponsive-%d@example.com", i), auth.Pro)).OK(t)
 		for range MaxEndpoints {
-			e, err := s.Add(t.Context(), owner, NewEndpoint{URL: r.URL})
-			check.OK(t, err)
+			e := check.Try(s.Add(t.Context(), owner, NewEndpoint{URL: r.URL})).OK(t)
 			endpoints = append(endpoints, e)
 		}
 	}

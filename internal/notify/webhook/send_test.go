@@ -136,8 +136,7 @@ func TestBadTLS(t *testing.T) {
 			r.StartTLS()
 		}
 		e := s.add(NewEndpoint{URL: "https://" + r.Listener.Addr().String()})
-		attempt, err := s.Test(t.Context(), e)
-		check.OK(t, err, name)
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t, name)
 		check.Equal(t, attempt.Delivered, test.delivered, name)
 		check.Equal(t, attempt.Response, test.response, name)
 		_ = s.Remove(t.Context(), e)
@@ -146,13 +145,10 @@ func TestBadTLS(t *testing.T) {
 
 func certificate(t *testing.T, from, to time.Time) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check.OK(t, err)
+	key := check.Try(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).OK(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: from, NotAfter: to, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	check.OK(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	check.OK(t, err)
+	der := check.Try(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)).OK(t)
+	leaf := check.Try(x509.ParseCertificate(der)).OK(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
@@ -162,8 +158,7 @@ func TestUnreachable(t *testing.T) {
 	closed := newReceiver(t)
 	closed.Close()
 	for address, want := range map[string]string{closed.URL: "the connection was refused", "https://nobody.invalid": "the host name could not be resolved"} {
-		attempt, err := s.Test(t.Context(), s.add(NewEndpoint{URL: address}))
-		check.OK(t, err, address)
+		attempt := check.Try(s.Test(t.Context(), s.add(NewEndpoint{URL: address}))).OK(t, address)
 		check.Equal(t, attempt.Response, want, address)
 		check.Equal(t, attempt.Status, 0, address)
 		check.Equal(t, attempt.Delivered, false, address)
@@ -235,8 +230,7 @@ func TestSecretsAreRemoved(t *testing.T) {
 	s := newSQLiteFixture(t)
 	r, e := s.addReceiver()
 	former := e.Secret
-	_, err := s.Rotate(t.Context(), e)
-	check.OK(t, err)
+	check.Try(s.Rotate(t.Context(), e)).OK(t)
 	e = s.find(e.ID)
 	r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(500)
@@ -244,8 +238,7 @@ func TestSecretsAreRemoved(t *testing.T) {
 	})
 	background(t, s.Run)
 	s.publishTools(3)
-	_, err = s.Test(t.Context(), e)
-	check.OK(t, err)
+	check.Try(s.Test(t.Context(), e)).OK(t)
 	var all []*ent.Attempt
 	eventually(t, "the attempts are recorded", func() bool { all = s.attempts(e); return len(all) >= 5 })
 	key, old := strings.TrimPrefix(e.Secret, secretPrefix), strings.TrimPrefix(former, secretPrefix)
@@ -261,8 +254,7 @@ func TestSecrets(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
 		secret := newSecret()
-		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-		check.OK(t, err, secret)
+		key := check.Try(base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))).OK(t, secret)
 		check.Must(t, len(key), 32, secret)
 		check.MustTrue(t, strings.HasPrefix(secret, "whsec_"), "got %v", secret)
 		check.Must(t, seen[secret], false, secret)
@@ -303,8 +295,7 @@ func TestRotationBetweenAttempts(t *testing.T) {
 
 func verifies(t *testing.T, secret string, got *received) bool {
 	t.Helper()
-	hook, err := standardwebhooks.NewWebhook(secret)
-	check.OK(t, err)
+	hook := check.Try(standardwebhooks.NewWebhook(secret)).OK(t)
 	return hook.VerifyIgnoringTimestamp(got.body, got.header) == nil
 }
 
@@ -316,20 +307,17 @@ func TestSignaturesWithNode(t *testing.T) {
 	s := newSQLiteFixture(t)
 	r, e := s.addReceiver()
 	old := e.Secret
-	fresh, err := s.Rotate(t.Context(), e)
-	check.OK(t, err)
+	fresh := check.Try(s.Rotate(t.Context(), e)).OK(t)
 	feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 3}))
 	s.sendDue(e)
-	_, err = s.Test(t.Context(), s.find(e.ID))
-	check.OK(t, err)
+	check.Try(s.Test(t.Context(), s.find(e.ID))).OK(t)
 	var input, want bytes.Buffer
 	line := func(secret string, one *received, body string) {
 		headers := map[string]string{}
 		for name := range one.header {
 			headers[strings.ToLower(name)] = one.header.Get(name)
 		}
-		text, err := json.Marshal(map[string]any{"secret": secret, "headers": headers, "body": body})
-		check.OK(t, err)
+		text := check.Try(json.Marshal(map[string]any{"secret": secret, "headers": headers, "body": body})).OK(t)
 		fmt.Fprintf(&input, "%s\n", text)
 	}
 	if len(r.all()) < 40 {
@@ -370,8 +358,7 @@ func TestTestEventsAreLimited(t *testing.T) {
 			if i%2 == 1 {
 				e = second
 			}
-			_, err := s.Test(t.Context(), e)
-			check.OK(t, err)
+			check.Try(s.Test(t.Context(), e)).OK(t)
 			s.clock.advance(time.Second)
 		}
 		_, err := s.Test(t.Context(), first)
@@ -386,10 +373,8 @@ func TestTestEventsAreLimited(t *testing.T) {
 		check.Equal(t, len(in.all()), testsPerWindow, "test events")
 
 		// Other accounts have limits of their own.
-		ben, err := auth.NewAccounts(s.Store).Create(t.Context(), "ben@example.com", auth.Pro)
-		check.OK(t, err)
-		bens, err := s.Add(t.Context(), ben, NewEndpoint{URL: in.URL})
-		check.OK(t, err)
+		ben := check.Try(auth.NewAccounts(s.Store).Create(t.Context(), "ben@example.com", auth.Pro)).OK(t)
+		bens := check.Try(s.Add(t.Context(), ben, NewEndpoint{URL: in.URL})).OK(t)
 		_, err = s.Test(t.Context(), bens)
 		check.Equal(t, err, nil, "another account")
 

@@ -36,8 +36,7 @@ func TestPrivateAddresses(t *testing.T) {
 	for _, host := range privateHosts {
 		got, err := w.checkURL("https://" + host + "/hook")
 		check.Equal[error](t, err, errPrivateAddress, "%s: %q", host, got)
-		_, err = w.checkURL("https://" + strings.ToUpper(host) + ":8443")
-		check.Fails(t, err, "%s with a port", host)
+		check.Try(w.checkURL("https://"+strings.ToUpper(host)+":8443")).Fails(t, "%s with a port", host)
 		address := strings.ReplaceAll(strings.Trim(host, "[]"), "%25", "%")
 		check.True(t, !w.policy().MayDial(netip.MustParseAddr(address)), "%s: got MayDial true, want false", address)
 	}
@@ -61,8 +60,7 @@ func TestLoopback(t *testing.T) {
 		check.Equal(t, err, nil, valid)
 	}
 	for _, invalid := range []string{"http://hooks.example", "http://8.8.8.8", "http://localhost.example", "http://10.0.0.1", "https://10.0.0.1"} {
-		_, err := w.checkURL(invalid)
-		check.Fails(t, err, invalid)
+		check.Try(w.checkURL(invalid)).Fails(t, invalid)
 	}
 }
 
@@ -79,8 +77,7 @@ func TestCheckURL(t *testing.T) {
 		"https://[2606:4700::1111]/":              "https://[2606:4700::1111]/",
 		"https://7-zip.0x":                        "https://7-zip.0x",
 	} {
-		got, err := w.checkURL(text)
-		check.OK(t, err, text)
+		got := check.Try(w.checkURL(text)).OK(t, text)
 		check.Equal(t, got, want, text)
 	}
 	for _, text := range []string{
@@ -111,8 +108,7 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 	s.freezeClock()
 	for _, host := range []string{"localhost", "LocalHost"} {
 		e := s.add(NewEndpoint{URL: "https://" + host + port})
-		attempt, err := s.Test(t.Context(), e)
-		check.OK(t, err)
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t)
 		check.Equal(t, attempt.Delivered, false, host)
 		check.Equal(t, attempt.Status, 0, host)
 		check.Equal(t, attempt.Response, "blocked: the host name resolves to a private network address", host)
@@ -123,8 +119,7 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 		e := s.add(NewEndpoint{URL: "https://hooks.example"})
 		e.URL = "https://" + host + port
 		s.clock.advance(testWindow)
-		attempt, err := s.Test(t.Context(), e)
-		check.OK(t, err)
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t)
 		if attempt.Delivered || attempt.Status != 0 || attempt.Response != "blocked: the host name resolves to a private network address" && attempt.Response != "the host name could not be resolved" {
 			t.Errorf("%s: got %+v, want it blocked", host, attempt)
 		}
@@ -147,8 +142,7 @@ func TestRedirects(t *testing.T) {
 			})
 			e := s.add(NewEndpoint{URL: r.URL})
 			s.clock.advance(testWindow)
-			attempt, err := s.Test(t.Context(), e)
-			check.OK(t, err)
+			attempt := check.Try(s.Test(t.Context(), e)).OK(t)
 			check.Equal(t, attempt.Delivered, false)
 			check.Equal(t, attempt.Status, status)
 			_ = s.Remove(t.Context(), e)
@@ -172,8 +166,7 @@ type nameServer struct {
 
 func startNameServer(t *testing.T) *nameServer {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	check.OK(t, err)
+	conn := check.Try(net.ListenPacket("udp", "127.0.0.1:0")).OK(t)
 	s := &nameServer{PacketConn: conn}
 	t.Cleanup(func() { _ = conn.Close() })
 	go s.serve()
@@ -268,16 +261,14 @@ func TestDNSRebinding(t *testing.T) {
 		{nil, true, "the host name could not be resolved"},
 	} {
 		names.resolveTo("93.184.216.34")
-		before, err := s.resolver.LookupHost(t.Context(), name)
-		check.OK(t, err)
+		before := check.Try(s.resolver.LookupHost(t.Context(), name)).OK(t)
 		check.Must(t, len(before), 1, before)
 		check.Must(t, before[0], "93.184.216.34")
 		names.resolveTo(test.to...)
 		s.Loopback = test.loopback
 		s.transport.CloseIdleConnections()
 		s.clock.advance(testWindow)
-		attempt, err := s.Test(t.Context(), e)
-		check.OK(t, err, test.to)
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t, test.to)
 		check.Equal(t, attempt.Response, test.response, test.to)
 		check.Equal(t, attempt.Delivered, test.response == "", test.to)
 		if test.response == "" {

@@ -419,8 +419,7 @@ func TestFeedsOverHTTP(t *testing.T) {
 
 		// If the database is lost, cached feeds are still served and others are 503.
 		fresh := newHandler(s)
-		_, err := s.Write.ExecContext(t.Context(), "ALTER TABLE releases RENAME TO elsewhere")
-		check.OK(t, err)
+		check.Try(s.Write.ExecContext(t.Context(), "ALTER TABLE releases RENAME TO elsewhere")).OK(t)
 		expect(t, "cached feed", get(h, "changes.atom").Header().Get("ETag"), changed.Header().Get("ETag"))
 		lost := get(fresh, "changes.atom")
 		check.Equal(t, lost.Code, 503, lost.Body)
@@ -524,8 +523,7 @@ func TestFeedsOfLongTexts(t *testing.T) {
 // Every page links to every feed.
 func TestPagesLinkToTheFeeds(t *testing.T) {
 	pages := page.NewTemplates(fstest.MapFS{"pages/any.html": {Data: []byte(`{{define "main"}}{{end}}`)}}, "pages", nil)
-	html, err := pages.Render("any", page.Content{Service: "palmarès"})
-	check.OK(t, err)
+	html := check.Try(pages.Render("any", page.Content{Service: "palmarès"})).OK(t)
 	h := newHandler(testkit.Open(t, testkit.SQLite(t)))
 	var linked []string
 	for _, link := range regexp.MustCompile(`<link rel="alternate" type="application/atom\+xml" title="[^"]+" href="/feeds/([^"]+)">`).FindAllSubmatch(html, -1) {

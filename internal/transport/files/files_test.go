@@ -28,8 +28,7 @@ import (
 func TestFilesBeingWritten(t *testing.T) {
 	t.Parallel()
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})).OK(t)
 	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
 	t.Cleanup(archive.Close)
 	h := &Handler{Archive: archive, Newest: release.NewCatalog(s, log, 1<<20, nil).Newest, Log: log, WaitTime: time.Nanosecond}
@@ -50,8 +49,7 @@ func TestFilesBeingWritten(t *testing.T) {
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})).OK(t)
 	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
 	t.Cleanup(archive.Close)
 	h := &Handler{Archive: archive, Newest: release.NewCatalog(s, log, 1<<20, nil).Newest, Log: log, WaitTime: time.Minute}

@@ -100,8 +100,7 @@ func TestItemsUnderAnotherName(t *testing.T) {
 		"{data {slug}}":                                       `Cannot query field \"data\" on type \"Query\".`,
 		"{tools {...F}} fragment F on ToolPage {data {slug}}": `Cannot query field \"data\" on type \"ToolPage\". Did you mean \"items\"?`,
 	} {
-		body, err := json.Marshal(map[string]string{"query": query})
-		check.OK(t, err)
+		body := check.Try(json.Marshal(map[string]string{"query": query})).OK(t)
 		r := httptest.NewRequest(http.MethodPost, "/graphql", bytes.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		got := httptest.NewRecorder()
@@ -248,8 +247,7 @@ func TestQueryTimeout(t *testing.T) {
 		check.True(t, got.Header().Get("Retry-After") != "", "got %d %s, want 503 UNAVAILABLE", got.Code, got.Body)
 
 		healthy = true
-		op, err := graph.NewOperation(query)
-		check.OK(t, err)
+		op := check.Try(graph.NewOperation(query)).OK(t)
 		if got := e.Execute(t.Context(), graph.Request{Operation: op}).Problem(); got == nil || got.Code != "TIMEOUT" || got.Code.Status() != http.StatusServiceUnavailable {
 			t.Errorf("the server's own operation: got %+v, want 503 TIMEOUT", got)
 		}

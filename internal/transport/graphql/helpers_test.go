@@ -140,15 +140,13 @@ type stream struct {
 func (l *streamServer) open(t *testing.T, headers ...string) *stream {
 	t.Helper()
 	ctx, disconnect := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.server.URL, strings.NewReader(`{"query":"`+subscribe+`"}`))
-	check.OK(t, err)
+	r := check.Try(http.NewRequestWithContext(ctx, http.MethodPost, l.server.URL, strings.NewReader(`{"query":"`+subscribe+`"}`))).OK(t)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
-	check.OK(t, err)
+	response := check.Try(http.DefaultClient.Do(r)).OK(t)
 	s := &stream{response, make(chan string, 10_000), disconnect}
 	t.Cleanup(disconnect)
 	go func() {

@@ -65,8 +65,7 @@ func TestGraphQLOverHTTPAuditsWithNode(t *testing.T) {
 	cmd := exec.CommandContext(ctx, "node", "run.mjs", server.URL)
 	cmd.Dir = dir
 	const want = "61 passed, 0 failed"
-	out, err := cmd.CombinedOutput()
-	check.OK(t, err)
+	out := check.Try(cmd.CombinedOutput()).OK(t)
 	check.Contains(t, string(out), want)
 }
 
@@ -163,8 +162,7 @@ func TestUnavailableDatabase(t *testing.T) {
 func TestDatabaseFailsDuringOperation(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, demo.Catalog())
-		_, err := s.Write.ExecContext(t.Context(), "ALTER TABLE categories RENAME TO elsewhere")
-		check.OK(t, err)
+		check.Try(s.Write.ExecContext(t.Context(), "ALTER TABLE categories RENAME TO elsewhere")).OK(t)
 		got := serve(newHandler(newExecutor(s)), post(`{"query":"{feed {release} categories {slug}}"}`, ""))
 		expect(t, "response", got.Body.String(), `{"errors":[{"message":"The catalog is temporarily unavailable. Try again in a minute.","extensions":{"code":"UNAVAILABLE"}}]}`)
 		expect(t, "status", got.Code, 503)

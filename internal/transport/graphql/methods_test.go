@@ -35,8 +35,7 @@ func newRequest(method, query string, headers ...string) *http.Request {
 func twoReleases(t *testing.T) *graphql.Handler {
 	t.Helper()
 	s := testkit.Open(t, testkit.SQLite(t))
-	editions, err := demo.Editions()
-	check.OK(t, err)
+	editions := check.Try(demo.Editions()).OK(t)
 	feedtest.Publish(t, s, editions[0].Feed)
 	feedtest.Publish(t, s, editions[1].Feed)
 	return newHandler(newExecutor(s))

@@ -80,8 +80,7 @@ func TestStreamFields(t *testing.T) {
 	query := url.QueryEscape(`subscription S {p: catalogPublished {id release updatedAt toolsTotal toolsRetired comparisonsTotal events {type count} __typename}}`)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, l.server.URL+"?query="+query, nil)
 	r.Header.Set("Accept", "text/event-stream")
-	response, err := http.DefaultClient.Do(r)
-	check.OK(t, err)
+	response := check.Try(http.DefaultClient.Do(r)).OK(t)
 	defer response.Body.Close()
 	opened := time.Now()
 	l.publish(t)
@@ -280,8 +279,7 @@ func TestStreamWithoutDatabase(t *testing.T) {
 	l.publish(t)
 	one := l.open(t)
 	rename := func(from, to string) {
-		_, err := s.Write.ExecContext(t.Context(), "ALTER TABLE "+from+" RENAME TO "+to)
-		check.OK(t, err)
+		check.Try(s.Write.ExecContext(t.Context(), "ALTER TABLE "+from+" RENAME TO "+to)).OK(t)
 	}
 	l.publish(t)
 	rename("journal_entries", "elsewhere")
@@ -325,8 +323,7 @@ func newAccountServer(t *testing.T, s *store.Store, config graphql.StreamConfig)
 // account creates an account and as many keys for it as its plan allows.
 func (l *accountServer) account(t *testing.T, email string, plan auth.Plan) (keys []string) {
 	t.Helper()
-	acc, err := l.accounts.Create(t.Context(), email, plan)
-	check.OK(t, err)
+	acc := check.Try(l.accounts.Create(t.Context(), email, plan)).OK(t)
 	for i := range plan.Terms().Keys {
 		key, _, err := l.accounts.CreateKey(t.Context(), acc, fmt.Sprint(i))
 		check.OK(t, err)
@@ -406,8 +403,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		continuing := []*stream{l.openAs(t, revoked[1]), l.openAs(t, upgraded[0]), l.openAs(t, "192.0.2.1")}
 		find := func(email string) *ent.Account {
 			t.Helper()
-			acc, err := l.accounts.Find(t.Context(), email)
-			check.OK(t, err)
+			acc := check.Try(l.accounts.Find(t.Context(), email)).OK(t)
 			return acc
 		}
 

@@ -32,11 +32,9 @@ func TestRepeatedCalls(t *testing.T) {
 		}
 		check.Equal(t, c.counted.Load(), int64(i+2), "counted calls")
 	}
-	editions, err := demo.Editions()
-	check.OK(t, err)
+	editions := check.Try(demo.Editions()).OK(t)
 	last := strings.Replace(string(editions[len(editions)-1].Feed), `"updated_at":"`+editions[len(editions)-1].Date, `"updated_at":"2027-01-01`, 1)
-	_, err = publish.Import(t.Context(), c.store, feed.NewLines(strings.NewReader(last)), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), c.store, feed.NewLines(strings.NewReader(last)), publish.Options{})).OK(t)
 	c.cfg.Cache.Publish(len(editions) + 1)
 	check.Contains(t, call("1"), "Release 9 of 2027-01-01", "want the new release")
 }

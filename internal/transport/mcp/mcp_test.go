@@ -56,8 +56,7 @@ func newCatalog(t testing.TB, s *store.Store) *catalog {
 	c := &catalog{store: s, quota: 1_000_000, limit: 1_000_000, executor: graphtest.New(graph.Config{Catalog: s, Log: log})}
 	responses := cache.New(4<<20, nil, log)
 	responses.Publish(release)
-	var err error
-	c.Server, err = New(Config{
+	c.Server = check.Try(New(Config{
 		Executor: c.executor, Cache: responses, PublicURL: publicURL, ServiceName: "palmares", ServiceURL: publicURL, Credit: credit,
 		Schema: "type Query", Guides: []Guide{{Name: "paging", Title: "Paging", Summary: "Pages.", Markdown: "# Paging"}}, MaxBody: 100_000, Log: log,
 		Count: func(w http.ResponseWriter, _ *http.Request) error {
@@ -71,8 +70,7 @@ func newCatalog(t testing.TB, s *store.Store) *catalog {
 			c.free++
 			return c.free <= c.limit
 		},
-	})
-	check.OK(t, err)
+	})).OK(t)
 	return c
 }
 
@@ -191,10 +189,8 @@ func validate(t *testing.T, name string, schema any, text string, lenient bool) 
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
 	check.OK(t, compiler.AddResource("schema.json", schema))
-	compiled, err := compiler.Compile("schema.json")
-	check.OK(t, err)
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	check.OK(t, err)
+	compiled := check.Try(compiler.Compile("schema.json")).OK(t)
+	value := check.Try(jsonschema.UnmarshalJSON(strings.NewReader(text))).OK(t)
 	if err := compiled.Validate(value); err != nil && !lenient {
 		t.Errorf("%s: got %s, which its schema does not allow: %v", name, text, err)
 	}
@@ -209,8 +205,7 @@ func TestToolList(t *testing.T) {
 	if *update {
 		check.OK(t, os.WriteFile("testdata/tools.json", got.Bytes(), 0o644))
 	}
-	want, err := os.ReadFile("testdata/tools.json")
-	check.OK(t, err)
+	want := check.Try(os.ReadFile("testdata/tools.json")).OK(t)
 	check.Equal(t, got.String(), string(want), "list of tools that differs from testdata/tools.json; to update it, run go test -update ./internal/transport/mcp")
 }
 
@@ -259,8 +254,7 @@ func TestErrorsHelp(t *testing.T) {
 func TestSameAsREST(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		c := newCatalog(t, s)
-		api, err := rest.NewHandler(rest.Config{PublicURL: publicURL}, c.executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
-		check.OK(t, err)
+		api := check.Try(rest.NewHandler(rest.Config{PublicURL: publicURL}, c.executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))).OK(t)
 		for _, e := range []struct{ name, arguments, path string }{
 			{"search_tools", `{}`, "/api/v1/tools?limit=10"},
 			{"search_tools", `{"search":"ecrit","sort":"score_desc","limit":3}`, "/api/v1/tools?search=ecrit&sort=score_desc&limit=3"},
@@ -327,8 +321,7 @@ func TestLargeResultsSayWhatToLower(t *testing.T) {
 // A mistake in the table or an operation is an error at start-up.
 func TestInvalidTools(t *testing.T) {
 	operation := func(text string) map[string]*graph.Operation {
-		o, err := graph.NewOperation(text)
-		check.OK(t, err)
+		o := check.Try(graph.NewOperation(text)).OK(t)
 		return map[string]*graph.Operation{"x": o}
 	}
 	described := `"""Tools.""" `
@@ -380,8 +373,7 @@ const registrySchema = `{
 
 func TestRegistryEntry(t *testing.T) {
 	c := onSQLite(t)
-	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(registrySchema))
-	check.OK(t, err)
+	schema := check.Try(jsonschema.UnmarshalJSON(strings.NewReader(registrySchema))).OK(t)
 	for _, e := range []struct{ publicURL, service, name string }{
 		{"https://palmares.example", "palmares", "example.palmares/palmares"},
 		{"https://api.palmares.example:8443", "Le Palmarès d'été", "example.palmares.api/le-palmares-d-ete"},
@@ -389,8 +381,7 @@ func TestRegistryEntry(t *testing.T) {
 		{"http://[::1]:8080", "palmares", "1/palmares"},
 	} {
 		c.cfg.PublicURL, c.cfg.ServiceName, c.cfg.Version = e.publicURL, e.service, "v1.2.0-3-gabc"
-		entry, err := c.RegistryEntry()
-		check.OK(t, err)
+		entry := check.Try(c.RegistryEntry()).OK(t)
 		body := string(entry.Body())
 		check.Contains(t, body, `"name":"`+e.name+`"`)
 		check.Contains(t, body, `"url":"`+e.publicURL+`/mcp"`)
@@ -489,8 +480,7 @@ func TestInstructions(t *testing.T) {
 		if !strings.HasPrefix(line, "- ") {
 			continue
 		}
-		query, err := json.Marshal(line[strings.Index(line, "{") : strings.LastIndex(line, "}")+1])
-		check.OK(t, err)
+		query := check.Try(json.Marshal(line[strings.Index(line, "{") : strings.LastIndex(line, "}")+1])).OK(t)
 		got := c.tool(t, "graphql_query", `{"query":`+string(query)+`}`)
 		check.Equal(t, got.IsError, false, string(query))
 		check.Lacks(t, got.text(), ": []", string(query))
@@ -502,10 +492,8 @@ func TestInstructions(t *testing.T) {
 // FuzzArguments checks that arguments of a tool that are accepted have the same meaning when
 // they are written again, and that others are an error of the caller.
 func FuzzArguments(f *testing.F) {
-	operations, err := graph.LoadOperations(queries)
-	check.OK(f, err)
-	tools, err := buildTools(rows, operations)
-	check.OK(f, err)
+	operations := check.Try(graph.LoadOperations(queries)).OK(f)
+	tools := check.Try(buildTools(rows, operations)).OK(f)
 	for _, all := range examples {
 		for _, arguments := range all {
 			f.Add(arguments)
@@ -528,8 +516,7 @@ func FuzzArguments(f *testing.F) {
 			if asOf != (graph.AsOf{}) {
 				variables[graph.AsOfName] = asOf.String()
 			}
-			written, err := json.Marshal(variables)
-			check.OK(t, err)
+			written := check.Try(json.Marshal(variables)).OK(t)
 			again, asOfAgain, err := tool.read(written)
 			delete(variables, graph.AsOfName)
 			check.OK(t, err, "%s %s, from %s", tool.name, arguments, string(written))

@@ -52,8 +52,7 @@ func converse(t *testing.T, c *catalog) *conversation {
 
 func (v *conversation) send(text string) {
 	v.t.Helper()
-	_, err := io.WriteString(v.in, text)
-	check.OK(v.t, err, "%.100q", text)
+	check.Try(io.WriteString(v.in, text)).OK(v.t, "%.100q", text)
 }
 
 func (v *conversation) receive() string {
@@ -307,8 +306,7 @@ func TestPendingRequestsAreLimited(t *testing.T) {
 	}()
 	for i := range 30 {
 		if i >= 20 {
-			_, err := c.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{}}`, i-20))
-			check.OK(t, err)
+			check.Try(c.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{}}`, i-20))).OK(t)
 		}
 		got := <-pending
 		check.True(t, got <= 20, "after request %d: got %d pending, want at most 20", i, got)
@@ -451,27 +449,22 @@ func TestGoClient(t *testing.T) {
 		}
 		for name, transport := range transports {
 			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-			session, err := client.Connect(t.Context(), transport(), nil)
-			check.OK(t, err)
-			tools, err := session.ListTools(t.Context(), nil)
-			check.OK(t, err)
+			session := check.Try(client.Connect(t.Context(), transport(), nil)).OK(t)
+			tools := check.Try(session.ListTools(t.Context(), nil)).OK(t)
 			found, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "search_tools", Arguments: map[string]any{"search": "plume", "limit": 1}})
 			check.OK(t, err)
 			check.Equal(t, len(tools.Tools), len(examples), name)
 			check.Equal(t, found.IsError, false, name)
 			check.Contains(t, found.Content[0].(*sdk.TextContent).Text, "plume | Plume", name)
-			resources, err := session.ListResources(t.Context(), nil)
-			check.OK(t, err)
+			resources := check.Try(session.ListResources(t.Context(), nil)).OK(t)
 			i := slices.IndexFunc(resources.Resources, func(r *sdk.Resource) bool { return r.URI == "palmares://guides/paging" })
 			check.True(t, i >= 0, "%s: got %d resources, want the schema and the guide", name, len(resources.Resources))
 			check.Equal(t, len(resources.Resources), 2, name)
 			for uri, want := range map[string]string{"palmares://tools/plume": `"slug":"plume"`, "palmares://guides/paging": "# Paging", "palmares://schema": "type Query"} {
-				read, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
-				check.OK(t, err)
+				read := check.Try(session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})).OK(t)
 				check.Contains(t, read.Contents[0].Text, want, "%s: %s", name, uri)
 			}
-			prompt, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "what_changed", Arguments: map[string]string{"since": "release 7"}})
-			check.OK(t, err)
+			prompt := check.Try(session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "what_changed", Arguments: map[string]string{"since": "release 7"}})).OK(t)
 			check.Contains(t, prompt.Messages[0].Content.(*sdk.TextContent).Text, "since release 7?", "%s: want a prompt", name)
 			check.OK(t, session.Close())
 		}

@@ -219,8 +219,7 @@ func TestPrivateQueries(t *testing.T) {
 		// A token is for one query.
 		token := func(email, name string) string {
 			t.Helper()
-			token, err := s.other.SetToken(t.Context(), s.owner(t, email), name)
-			check.OK(t, err)
+			token := check.Try(s.other.SetToken(t.Context(), s.owner(t, email), name)).OK(t)
 			return "?token=" + token
 		}
 		s.save(t, ana, "other", best+"#", private)
@@ -243,8 +242,7 @@ func TestPrivateQueries(t *testing.T) {
 
 		// Only the account sees the private ones in its document.
 		paths := func(headers ...string) int {
-			doc, err := openapi3.NewLoader().LoadFromData([]byte(s.get(t, "/q/ana/openapi.json", headers...).want(t, 200, `"openapi"`).body))
-			check.OK(t, err)
+			doc := check.Try(openapi3.NewLoader().LoadFromData([]byte(s.get(t, "/q/ana/openapi.json", headers...).want(t, 200, `"openapi"`).body))).OK(t)
 			check.OK(t, doc.Validate(t.Context()))
 			return doc.Paths.Len()
 		}
@@ -260,8 +258,7 @@ func TestPrivateQueries(t *testing.T) {
 func TestTokenQuota(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
 		named, permanent := s.save(t, ana, "sheet", best, private)
-		created, err := s.other.SetToken(t.Context(), s.owner(t, ana), "sheet")
-		check.OK(t, err)
+		created := check.Try(s.other.SetToken(t.Context(), s.owner(t, ana), "sheet")).OK(t)
 		token := "?token=" + created
 		etag := s.get(t, named+".csv"+token).Header.Get("Etag") // the first counted request
 		var all sync.WaitGroup
@@ -327,8 +324,7 @@ func TestSuspendedQueries(t *testing.T) {
 func TestDownloadTokens(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
 		accounts, owner := auth.NewAccounts(s.Store), s.owner(t, ana)
-		token, err := accounts.CreateDownloadToken(t.Context(), owner, "sheet")
-		check.OK(t, err)
+		token := check.Try(accounts.CreateDownloadToken(t.Context(), owner, "sheet")).OK(t)
 		left := func(r got) int {
 			n, _ := strconv.Atoi(r.Header.Get("X-Ratelimit-Remaining"))
 			return n
@@ -384,8 +380,7 @@ func TestDownloadTokens(t *testing.T) {
 			s.get(t, "/api/v1/tools?format=csv", "Authorization", authorization).want(t, 401, "malformed")
 		}
 
-		list, err := accounts.DownloadTokens(t.Context(), owner)
-		check.OK(t, err)
+		list := check.Try(accounts.DownloadTokens(t.Context(), owner)).OK(t)
 		check.OK(t, accounts.RevokeDownloadToken(t.Context(), owner, list[0].ID))
 		wait.Until(t, "the token is revoked", func() bool {
 			return s.get(t, "/api/v1/tools?format=csv&token="+token).StatusCode == http.StatusUnauthorized
@@ -403,8 +398,7 @@ func TestSharedAddress(t *testing.T) {
 	s := onSQLite(t)
 	path, _ := s.save(t, ana, "best", best)
 	hidden, _ := s.save(t, ana, "hidden", best, private)
-	token, err := s.other.SetToken(t.Context(), s.owner(t, ana), "hidden")
-	check.OK(t, err)
+	token := check.Try(s.other.SetToken(t.Context(), s.owner(t, ana), "hidden")).OK(t)
 	shared := []string{"X-Forwarded-For", "192.0.2.200"}
 	for range 11 { // the first is executed, nine are free, and the last is too often
 		s.get(t, path+".csv", shared...).want(t, 200, "slug")

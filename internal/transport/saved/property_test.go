@@ -298,8 +298,7 @@ func TestRandomQueries(t *testing.T) {
 				text = strings.Replace(text, "query ($n: Int = 3) ", "", 1)
 			}
 			text = strings.ReplaceAll(text, "Int = 3", "Int! = 3")
-			_, err := q.Save(t.Context(), owner, NewQuery{Name: "random", Handle: "ana", Text: text, Public: true})
-			check.OK(t, err, text)
+			check.Try(q.Save(t.Context(), owner, NewQuery{Name: "random", Handle: "ana", Text: text, Public: true})).OK(t, text)
 			limit := g.IntN(5) + 1
 			request, _ := json.Marshal(map[string]any{"query": text, "variables": map[string]any{"n": limit}})
 			post := httptest.NewRequest(http.MethodPost, "/graphql", bytes.NewReader(request))
@@ -430,9 +429,8 @@ func FuzzQuery(f *testing.F) {
 // are a 400.
 func FuzzQueryParameters(f *testing.F) {
 	queries, _ := newQueries(f, testkit.Open(f, testkit.SQLite(f)))
-	q, err := newQuery(queries.Executor, `query ($n: Int = 5, $x: Float, $s: ToolSort, $q: String, $all: Boolean = true, $from: Date, $c: [String!]) {
-		tools(limit: $n, sort: $s, filter: {scoreMin: $x, search: $q, categories: $c, updatedSince: $from}) {items {slug name @include(if: $all)}}}`)
-	check.OK(f, err)
+	q := check.Try(newQuery(queries.Executor, `query ($n: Int = 5, $x: Float, $s: ToolSort, $q: String, $all: Boolean = true, $from: Date, $c: [String!]) {
+		tools(limit: $n, sort: $s, filter: {scoreMin: $x, search: $q, categories: $c, updatedSince: $from}) {items {slug name @include(if: $all)}}}`)).OK(f)
 	for _, query := range []string{"n=3&x=7.5", "c=a&c=b&c=a", "s=name_asc&all=false&from=2026-11-10", "format=csv&dialect=excel&as_of=8", "n=x", "c=", "q=%00", "token=qt_x", "n=1&n=2", "N=1"} {
 		f.Add(query)
 	}

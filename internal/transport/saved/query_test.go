@@ -50,12 +50,10 @@ func TestBodies(t *testing.T) {
 			"{categories {slug} comparisons(limit: 1) {items {slug}}}":                                      {`{"categories":[`, "", "categories comparisons.items"},
 			"{tools(limit: 1) {items {slug priceHistory {price} history {score}}}}":                         {`[{"slug":"`, "", "priceHistory history"},
 		} {
-			compiled, err := newQuery(q.Executor, text)
-			check.OK(t, err)
+			compiled := check.Try(newQuery(q.Executor, text)).OK(t)
 			result := q.Executor.Execute(t.Context(), graph.Request{Operation: compiled.operation})
 			check.Must(t, result.Problem(), nil, "%s: want a result", text)
-			body, err := compiled.bodyOf(result.Data)
-			check.OK(t, err)
+			body := check.Try(compiled.bodyOf(result.Data)).OK(t)
 			columns, independent := "", strings.TrimSpace(strings.Join(compiled.independent[:], " "))
 			if compiled.table != nil {
 				columns = strings.Join(compiled.table.Columns, " ")
@@ -70,13 +68,11 @@ func TestBodies(t *testing.T) {
 // Each of the panels in docs/design is one table.
 func TestTwentyPanelsAreTables(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, _ *store.Store, q *Queries) {
-		page, err := os.ReadFile("../../../docs/design/012-twenty-panels.md")
-		check.OK(t, err)
+		page := check.Try(os.ReadFile("../../../docs/design/012-twenty-panels.md")).OK(t)
 		rows := regexp.MustCompile("(?m)^\\| `[a-z-]+` \\| .* \\| `(.*)` \\|$").FindAllStringSubmatch(string(page), -1)
 		check.Equal(t, len(rows), 20, "panels")
 		for _, row := range rows {
-			compiled, err := newQuery(q.Executor, row[1])
-			check.OK(t, err, row[1])
+			compiled := check.Try(newQuery(q.Executor, row[1])).OK(t, row[1])
 			check.OK(t, compiled.checkTable(), row[1])
 			check.Equal(t, len(compiled.body) > 0, true, row[1])
 		}
@@ -97,8 +93,7 @@ func TestWrite(t *testing.T) {
 		{values, `[1,"x"]`, "v\r\n1\r\nx\r\n", "1\n\"x\"\n"},
 	} {
 		for format, want := range map[string]string{table.CSV: c.csv, table.NDJSON: c.ndjson, formatJSON: c.body} {
-			got, err := c.query.write([]byte(c.body), format, "", nil, 1<<20)
-			check.OK(t, err, "%s as %s", c.body, format)
+			got := check.Try(c.query.write([]byte(c.body), format, "", nil, 1<<20)).OK(t, "%s as %s", c.body, format)
 			check.Equal(t, string(got), want, "%s as %s", c.body, format)
 		}
 	}
@@ -127,19 +122,16 @@ func TestTables(t *testing.T) {
 			{`{tools(limit: 1, filter: {search: "nothing at all"}) {meta {total} items {slug}}}`, nil, "meta.total,slug\r\n"},
 			{`{categories {slug toolCount tools(limit: 1, sort: name_asc) {slug}}}`, nil, "slug,toolCount,tools.slug\r\nagents,6,"},
 		} {
-			compiled, err := newQuery(q.Executor, c.text)
-			check.OK(t, err)
+			compiled := check.Try(newQuery(q.Executor, c.text)).OK(t)
 			result := q.Executor.Execute(t.Context(), graph.Request{Operation: compiled.operation, Variables: c.variables})
 			check.Must(t, result.Problem(), nil, "%s: want a result", c.text)
-			body, err := compiled.bodyOf(result.Data)
-			check.OK(t, err)
+			body := check.Try(compiled.bodyOf(result.Data)).OK(t)
 			got, err := compiled.write(body, table.CSV, "", c.variables, 1<<20)
 			if err != nil || !strings.HasPrefix(string(got), c.csv) {
 				t.Errorf("%s: got %q and %v, want %q", c.text, got, err, c.csv)
 			}
 			if compiled.table.IsNested() {
-				lines, err := compiled.write(body, table.NDJSON, "", c.variables, 1<<20)
-				check.OK(t, err, c.text)
+				lines := check.Try(compiled.write(body, table.NDJSON, "", c.variables, 1<<20)).OK(t, c.text)
 				check.Equal(t, bytes.Count(lines, []byte("\n")), bytes.Count(got, []byte("\r\n"))-1, "%s: %q", c.text, string(lines))
 			}
 		}
@@ -209,8 +201,7 @@ func TestDraft(t *testing.T) {
 		"#" + strings.Repeat("x", MaxTitle+1) + "\n{stats {toolsTotal}}":                                             "|" + strings.Repeat("x", MaxTitle+1) + "|tiles   ",
 		"#" + strings.Repeat("x", MaxDescription+1) + "\nquery " + strings.Repeat("a", 101) + "{stats {toolsTotal}}": "||tiles   ",
 	} {
-		draft, err := q.Draft(text, nil)
-		check.OK(t, err)
+		draft := check.Try(q.Draft(text, nil)).OK(t)
 		c := draft.Chart
 		check.Equal(t, draft.Title+"|"+draft.Description+"|"+strings.Join([]string{c.Kind, c.X, c.Y, c.Series}, " "), want, "%.60s", text)
 		check.Equal(t, c.check(draft.Columns), nil, "%.60s", text)
@@ -219,8 +210,7 @@ func TestDraft(t *testing.T) {
 
 func TestChartIsChecked(t *testing.T) {
 	q, _ := newQueries(t, testkit.Open(t, testkit.SQLite(t)))
-	draft, err := q.Draft("{tools {items {slug name score obsolescence}}}", nil)
-	check.OK(t, err)
+	draft := check.Try(q.Draft("{tools {items {slug name score obsolescence}}}", nil)).OK(t)
 	for chart, want := range map[Chart]string{
 		{}: "", {Kind: Table}: "", {Kind: Tiles}: "", {Kind: Bar, X: "name", Y: "score"}: "", {Kind: Line, X: "obsolescence", Y: "score", Series: "name"}: "",
 		{Kind: "pie"}:                                        "must be line, bar, tiles or table",
@@ -245,18 +235,16 @@ func TestTitles(t *testing.T) {
 		owner := newAccount(t, s, auth.Pro)
 		bar := Chart{Kind: Bar, X: "name", Y: "score"}
 		const text = "# Above\nquery Best {tools(limit: 2) {items {name score}}}"
-		saved, err := q.Save(t.Context(), owner, NewQuery{
+		saved := check.Try(q.Save(t.Context(), owner, NewQuery{
 			Name: "best", Handle: "titles", Text: text, Title: " Best tools ", Description: "One\r\n\r\ntwo ", Chart: bar, Public: true,
-		})
-		check.OK(t, err)
+		})).OK(t)
 		check.Equal(t, saved.Title, "Best tools")
 		check.Equal(t, saved.Description, "One\n\ntwo")
 		check.Equal(t, saved.Chart, bar)
 		for address, want := range map[string]presentation{
 			"/q/titles/best": {"Best tools", "One\n\ntwo", bar}, hashAddress(hashOf(text)): {"Best", "Above", Chart{}},
 		} {
-			found, err := q.find(t.Context(), address, 0)
-			check.OK(t, err)
+			found := check.Try(q.find(t.Context(), address, 0)).OK(t)
 			check.Equal(t, found.presentation, want, address)
 		}
 		for search, want := range map[string]int{"best TOOLS": 1, "TWO": 1, "kind": 0, "bar": 0, "score": 0} {
@@ -264,14 +252,12 @@ func TestTitles(t *testing.T) {
 			check.OK(t, err, "search for %s", search)
 			check.Equal(t, len(list), want, "search for %s", search)
 		}
-		saved, err = q.Save(t.Context(), owner, NewQuery{Name: "best", Text: text, Chart: Chart{Kind: Table, X: "gone"}})
-		check.OK(t, err, "without a title")
+		saved = check.Try(q.Save(t.Context(), owner, NewQuery{Name: "best", Text: text, Chart: Chart{Kind: Table, X: "gone"}})).OK(t, "without a title")
 		check.Equal(t, saved.Title, "Best", "without a title")
 		check.Equal(t, saved.Chart, Chart{Kind: Table}, "without a title")
 		for _, wrong := range []NewQuery{{Title: strings.Repeat("x", MaxTitle+1)}, {Title: "a\nb"}, {Chart: Chart{Kind: Bar, X: "name", Y: "price"}}} {
 			wrong.Name, wrong.Text = "wrong", text
-			_, err := q.Save(t.Context(), owner, wrong)
-			check.Fails(t, err, "%+v", wrong)
+			check.Try(q.Save(t.Context(), owner, wrong)).Fails(t, "%+v", wrong)
 		}
 		check.OK(t, s.Write.SavedQuery.Update().Where(savedquery.Name("best")).SetTitle("").SetDescription("Only this").SetChart("").Exec(t.Context()))
 		if old, err := q.Find(t.Context(), owner, "best"); err != nil || old.Title != "Best" || old.Description != "Only this" || old.Chart != (Chart{}) {

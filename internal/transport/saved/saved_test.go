@@ -53,11 +53,10 @@ func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *lo
 	log := slog.New(slog.NewTextHandler(lines, nil))
 	memory := cache.New(8<<20, []byte("secret"), log)
 	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: memory})
-	q, err := New(Config{
+	q := check.Try(New(Config{
 		Service: rest.Config{PublicURL: "https://palmares.example", ServiceName: "palmares"},
 		Store:   s, Executor: executor, Cache: memory, Log: log, BuiltIn: builtIn,
-	})
-	check.OK(t, err)
+	})).OK(t)
 	return q, lines
 }
 
@@ -65,8 +64,7 @@ func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *lo
 func onDemoCatalog(t *testing.T, test func(t *testing.T, s *store.Store, q *Queries)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-		check.OK(t, err)
+		check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})).OK(t)
 		q, _ := newQueries(t, s)
 		test(t, s, q)
 	})
@@ -76,8 +74,7 @@ var accounts atomic.Int64
 
 func newAccount(t testing.TB, s *store.Store, plan auth.Plan) *ent.Account {
 	t.Helper()
-	created, err := auth.NewAccounts(s).Create(t.Context(), fmt.Sprintf("a%d@example.com", accounts.Add(1)), plan)
-	check.OK(t, err)
+	created := check.Try(auth.NewAccounts(s).Create(t.Context(), fmt.Sprintf("a%d@example.com", accounts.Add(1)), plan)).OK(t)
 	return created
 }
 
@@ -104,8 +101,7 @@ func TestSaveCountsExecutions(t *testing.T) {
 		}
 		spent := problem.New(problem.QuotaSpent, "used up")
 		check.Is(t, save("x", "ana", func() error { return spent }), spent, "without quota")
-		list, err := q.List(t.Context(), owner)
-		check.OK(t, err, "without quota")
+		list := check.Try(q.List(t.Context(), owner)).OK(t, "without quota")
 		check.Equal(t, len(list), 0, "without quota")
 		check.OK(t, save("x", "ana", func() error {
 			check.Equal(t, problem.Of(save("y", "", count)).Code, problem.TooMany, "at the same time")
@@ -126,10 +122,9 @@ func TestHandlesAreNeverReused(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		for range 2 {
 			owner := newAccount(t, s, auth.Developer)
-			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})
-			check.OK(t, err)
+			check.Try(q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})).OK(t)
 			check.OK(t, auth.NewAccounts(s).Delete(t.Context(), owner))
-			_, err = q.Save(t.Context(), newAccount(t, s, auth.Developer), NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})
+			_, err := q.Save(t.Context(), newAccount(t, s, auth.Developer), NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})
 			check.Contains(t, messageOf(err), "is taken", err)
 		}
 	})
@@ -182,15 +177,12 @@ func TestSaveRejects(t *testing.T) {
 			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names, Description: description})
 			check.Contains(t, messageOf(err), "The description must have", "description %.20q", description)
 		}
-		n, err := s.Read.SavedQuery.Query().Count(t.Context())
-		check.OK(t, err)
+		n := check.Try(s.Read.SavedQuery.Query().Count(t.Context())).OK(t)
 		check.Equal(t, n, 0)
-		row, err := s.Read.Account.Get(t.Context(), owner.ID)
-		check.OK(t, err)
+		row := check.Try(s.Read.Account.Get(t.Context(), owner.ID)).OK(t)
 		check.Equal(t, row.Handle, nil)
 
-		first, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})
-		check.OK(t, err)
+		first := check.Try(q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})).OK(t)
 		check.Equal(t, first.Named, "https://palmares.example/q/ana/x", "want both URLs")
 		check.Equal(t, first.Permanent, "https://palmares.example/q/"+hashOf(names), "want both URLs")
 		for handle, want := range map[string]string{"bea": `already has the handle "ana"`, "ana": "", "": ""} {
@@ -198,7 +190,7 @@ func TestSaveRejects(t *testing.T) {
 			check.Contains(t, messageOf(err), want, "handle %q", handle)
 			check.True(t, want != "" || err == nil, "handle %q: got %v, want %q", handle, err, want)
 		}
-		_, err = q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "x", Handle: "ana", Text: names})
+		_, err := q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "x", Handle: "ana", Text: names})
 		check.Contains(t, messageOf(err), `"ana" is taken`)
 		// A required variable without a default is tried with a value of its type.
 		for _, text := range []string{
@@ -230,8 +222,7 @@ func TestLimitUnderConcurrency(t *testing.T) {
 			owner := newAccount(t, s, plan)
 			handle := "at-once-" + string(plan)
 			for i := range limit - 5 {
-				_, err := q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("early-%d", i), Handle: handle, Text: names})
-				check.OK(t, err)
+				check.Try(q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("early-%d", i), Handle: handle, Text: names})).OK(t)
 			}
 			var all sync.WaitGroup
 			var saved, refused atomic.Int64
@@ -250,12 +241,11 @@ func TestLimitUnderConcurrency(t *testing.T) {
 				})
 			}
 			all.Wait()
-			list, err := q.List(t.Context(), owner)
-			check.OK(t, err)
+			list := check.Try(q.List(t.Context(), owner)).OK(t)
 			check.Equal(t, saved.Load(), 5, plan)
 			check.Equal(t, refused.Load(), 1, plan)
 			check.Equal(t, len(list), limit, plan)
-			_, err = q.Save(t.Context(), owner, NewQuery{Name: list[0].Name, Text: names + "#"})
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: list[0].Name, Text: names + "#"})
 			check.Equal(t, err, nil, "changing one at the limit")
 		}
 	})
@@ -266,16 +256,12 @@ func TestSuspension(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Pro)
 		for i := range 7 {
-			_, err := q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("q%d", i), Handle: "ana", Text: names, Public: true})
-			check.OK(t, err)
+			check.Try(q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("q%d", i), Handle: "ana", Text: names, Public: true})).OK(t)
 		}
 		suspended := func(plan auth.Plan) (names []string) {
 			check.OK(t, auth.NewAccounts(s).SetPlan(t.Context(), owner, plan))
-			var err error
-			owner, err = s.Read.Account.Get(t.Context(), owner.ID)
-			check.OK(t, err)
-			list, err := q.List(t.Context(), owner)
-			check.OK(t, err)
+			owner = check.Try(s.Read.Account.Get(t.Context(), owner.ID)).OK(t)
+			list := check.Try(q.List(t.Context(), owner)).OK(t)
 			for _, query := range list {
 				if query.Suspended {
 					names = append(names, query.Name)
@@ -305,8 +291,7 @@ func TestVersionsPerDay(t *testing.T) {
 		owner := newAccount(t, s, auth.Developer)
 		text := func(i int) string { return fmt.Sprintf("%s #%d", names, i) }
 		for i := range maxVersionsPerDay {
-			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: text(i)})
-			check.OK(t, err)
+			check.Try(q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: text(i)})).OK(t)
 		}
 		_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(-1)})
 		check.Contains(t, messageOf(err), "at most 100 different query texts")
@@ -320,14 +305,11 @@ func TestDeletedAccount(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner, other := newAccount(t, s, auth.Developer), newAccount(t, s, auth.Developer)
 		for handle, account := range map[string]*ent.Account{"ana": owner, "bea": other} {
-			_, err := q.Save(t.Context(), account, NewQuery{Name: "x", Handle: handle, Text: names, Public: true})
-			check.OK(t, err)
+			check.Try(q.Save(t.Context(), account, NewQuery{Name: "x", Handle: handle, Text: names, Public: true})).OK(t)
 		}
 		check.OK(t, auth.NewAccounts(s).Delete(t.Context(), owner))
-		queries, err := s.Read.SavedQuery.Query().Count(t.Context())
-		check.OK(t, err)
-		versions, err := s.Read.QueryVersion.Query().Count(t.Context())
-		check.OK(t, err)
+		queries := check.Try(s.Read.SavedQuery.Query().Count(t.Context())).OK(t)
+		versions := check.Try(s.Read.QueryVersion.Query().Count(t.Context())).OK(t)
 		check.Equal(t, queries, 1, "want only those of the other account")
 		check.Equal(t, versions, 1, "want only those of the other account")
 	})
@@ -348,10 +330,8 @@ func TestBrokenQueries(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		q, _ := newQueries(t, s)
 		owner := newAccount(t, s, auth.Developer)
-		_, err := q.Save(t.Context(), owner, NewQuery{Name: "valid", Handle: "ana", Text: names})
-		check.OK(t, err)
-		query, err := q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names + "#"})
-		check.OK(t, err)
+		check.Try(q.Save(t.Context(), owner, NewQuery{Name: "valid", Handle: "ana", Text: names})).OK(t)
+		query := check.Try(q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names + "#"})).OK(t)
 		breakQuery(t, s, query.SavedQuery)
 		var found []string
 		rows := func() []string {
@@ -381,11 +361,9 @@ func TestBrokenQueries(t *testing.T) {
 			got := s.Read.Notice.Query().CountX(t.Context())
 			check.Equal(t, got > 0, broken != nil, "broken %v: %d emails", broken, got)
 		}
-		query, err = q.Find(t.Context(), owner, "old")
-		check.OK(t, err)
+		query = check.Try(q.Find(t.Context(), owner, "old")).OK(t)
 		check.Contains(t, query.BrokenReason, "oldField", "reason")
-		query, err = q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names})
-		check.OK(t, err)
+		query = check.Try(q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names})).OK(t)
 		check.Equal(t, query.BrokenReason, "", "%v or an email", found)
 		check.Equal(t, len(rows()), 0, "%v or an email", found)
 		check.Equal(t, s.Read.Notice.Query().CountX(t.Context()), 0, "%v or an email", found)
@@ -421,8 +399,7 @@ func TestSaveLoadsWithoutDeadline(t *testing.T) {
 	check.OK(t, err)
 	limited, unlimited = 0, 0
 	q, _ := newQueries(t, s)
-	_, err = q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "a", Handle: "ana", Text: "{ tools { items { name } } }"})
-	check.OK(t, err)
+	check.Try(q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "a", Handle: "ana", Text: "{ tools { items { name } } }"})).OK(t)
 	check.True(t, limited <= 0 && unlimited != 0, "got %v after %d statements with a deadline and %d without, want only those without", err, limited, unlimited)
 }
 
@@ -430,8 +407,7 @@ func TestSaveLoadsWithoutDeadline(t *testing.T) {
 func TestUnusedQueriesTakeNoMemory(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Pro)
-		_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})
-		check.OK(t, err)
+		check.Try(q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})).OK(t)
 		var rows []*ent.SavedQueryCreate
 		var versions []*ent.QueryVersionCreate
 		for i := range 10_000 {

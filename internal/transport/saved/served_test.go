@@ -87,18 +87,15 @@ func start(t *testing.T, db *store.Store) *service {
 		check.OK(t, err)
 	}
 	memory := cache.New(1<<20, nil, log)
-	var err error
-	s.other, err = saved.New(saved.Config{
+	s.other = check.Try(saved.New(saved.Config{
 		Service: rest.Config{PublicURL: servertest.URL}, Store: db, Executor: graphtest.New(graph.Config{Catalog: db, Cache: memory}), Cache: memory, Log: log,
-	})
-	check.OK(t, err)
+	})).OK(t)
 	return s
 }
 
 func (s *service) owner(t testing.TB, email string) *ent.Account {
 	t.Helper()
-	owner, err := auth.NewAccounts(s.Store).Find(t.Context(), email)
-	check.OK(t, err)
+	owner := check.Try(auth.NewAccounts(s.Store).Find(t.Context(), email)).OK(t)
 	return owner
 }
 
@@ -110,8 +107,7 @@ func (s *service) save(t testing.TB, email, name, text string, change ...func(*s
 	for _, f := range change {
 		f(&query)
 	}
-	q, err := s.other.Save(t.Context(), s.owner(t, email), query)
-	check.OK(t, err)
+	q := check.Try(s.other.Save(t.Context(), s.owner(t, email), query)).OK(t)
 	return strings.TrimPrefix(q.Named, servertest.URL), strings.TrimPrefix(q.Permanent, servertest.URL)
 }
 
@@ -298,8 +294,7 @@ func TestGrafanaDashboard(t *testing.T) {
 			}
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "grafana", "catalog.json"))
-	check.OK(t, err)
+	text := check.Try(os.ReadFile(filepath.Join(repo.Root(t), "deploy", "grafana", "catalog.json"))).OK(t)
 	check.OK(t, json.Unmarshal(text, &dashboard))
 	check.Equal(t, len(dashboard.Panels), 11)
 	for _, panel := range dashboard.Panels {
@@ -319,8 +314,7 @@ func TestGrafanaDashboard(t *testing.T) {
 func TestPanels(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
 		response := s.get(t, "/q/palmares/openapi.json").want(t, 200, `"/q/palmares/score-movers"`)
-		doc, err := openapi3.NewLoader().LoadFromData([]byte(response.body))
-		check.OK(t, err)
+		doc := check.Try(openapi3.NewLoader().LoadFromData([]byte(response.body))).OK(t)
 		check.OK(t, doc.Validate(t.Context()))
 		schema := doc.Paths.Value("/q/palmares/monthly-prices.csv").Get.Responses.Value("200").Value.Content["text/csv"].Schema.Value
 		text, _ := json.Marshal(schema.Extensions["x-table-schema"])
@@ -452,8 +446,7 @@ func TestOwnQueriesWithLibreOfficePandasAndDuckDB(t *testing.T) {
 	run(testkit.LibreOffice.Ensure(t), append([]string{"-env:UserInstallation=file://" + filepath.Join(dir, "profile"),
 		"--headless", "--infilter=CSV:44,34,76,1,,1033,false,false", "--convert-to", "csv:Text - txt - csv (StarCalc):44,34,76", "--outdir", converted}, files...)...)
 	for i, file := range files {
-		text, err := os.ReadFile(filepath.Join(converted, filepath.Base(file)))
-		check.OK(t, err)
+		text := check.Try(os.ReadFile(filepath.Join(converted, filepath.Base(file)))).OK(t)
 		if got := tableOf(t, string(text)); got.Rows != want[i].Rows || !slices.Equal(got.Columns, want[i].Columns) {
 			t.Errorf("LibreOffice, %s: got %+v, want %+v", filepath.Base(file), got, want[i])
 		}
@@ -464,8 +457,7 @@ func TestOwnQueriesWithLibreOfficePandasAndDuckDB(t *testing.T) {
 // its values are.
 func tableOf(t *testing.T, text string) table {
 	t.Helper()
-	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	check.OK(t, err)
+	rows := check.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).OK(t)
 	found := table{Rows: len(rows) - 1}
 	for i, name := range rows[0] {
 		numbers := true

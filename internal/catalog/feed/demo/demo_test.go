@@ -23,8 +23,7 @@ import (
 
 func editions(t *testing.T) []demo.Edition {
 	t.Helper()
-	all, err := demo.Editions()
-	check.OK(t, err)
+	all := check.Try(demo.Editions()).OK(t)
 	return all
 }
 
@@ -46,11 +45,9 @@ func TestEmbeddedSize(t *testing.T) {
 	const limit = 400_000
 	var size int64
 	for _, pattern := range []string{"editions/*.ndjson", "catalog/*.yml", "catalog/*/*.md"} {
-		files, err := filepath.Glob(pattern)
-		check.OK(t, err)
+		files := check.Try(filepath.Glob(pattern)).OK(t)
 		for _, file := range files {
-			info, err := os.Stat(file)
-			check.OK(t, err)
+			info := check.Try(os.Stat(file)).OK(t)
 			size += info.Size()
 		}
 	}
@@ -62,8 +59,7 @@ func TestEmbeddedSize(t *testing.T) {
 func TestFilesAreMinimal(t *testing.T) {
 	all := editions(t)
 	for i, edition := range all[:len(all)-1] {
-		data, err := os.ReadFile("editions/" + edition.Date + ".ndjson")
-		check.OK(t, err)
+		data := check.Try(os.ReadFile("editions/" + edition.Date + ".ndjson")).OK(t)
 		was, next := read(t, edition), read(t, all[i+1])
 		for line := range strings.Lines(string(data)) {
 			if !strings.Contains(line, `"slug"`) {
@@ -188,8 +184,7 @@ func checkPrices(t *testing.T, date string, tool *record.Tool, before record.Rec
 func TestPublishEditions(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i, edition := range editions(t) {
-			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})
-			check.OK(t, err, "edition of %s", edition.Date)
+			report := check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})).OK(t, "edition of %s", edition.Date)
 			check.Equal(t, report.Release, i+1, "edition of %s: release", edition.Date)
 			var exported bytes.Buffer
 			check.OK(t, publish.Export(t.Context(), s, &exported, 0))
