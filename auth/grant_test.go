@@ -73,8 +73,7 @@ func (g *grants) code() CodeExchange {
 
 func (g *grants) connect() Tokens {
 	g.t.Helper()
-	tokens := check.Try(g.ExchangeCode(g.t.Context(), g.code())).OK(g.t)
-	return tokens
+	return check.Try(g.ExchangeCode(g.t.Context(), g.code())).OK(g.t)
 }
 
 func (g *grants) refresh(token string) (Tokens, error) {

@@ -74,8 +74,7 @@ func TestDeleteExpiredRetainsCountedEmails(t *testing.T) {
 		}
 		a.time = a.time.Add(emailWindow - time.Second)
 		deleteExpired(t, a.store, a.time)
-		_, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
-		wantError(t, "one more", err, ErrMailboxLimit)
+		check.Try(a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})).Is(t, ErrMailboxLimit, "one more")
 		deleteExpired(t, a.store, a.time.Add(confirmationRetention))
 		check.Equal(t, a.store.Write.Confirmation.Query().CountX(t.Context()), 0, "confirmations")
 	})
@@ -95,8 +94,7 @@ func TestSessionKeys(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		keyOf := func(token string) string {
 			t.Helper()
-			text := check.Try(a.SessionKey(t.Context(), token)).OK(t)
-			return text
+			return check.Try(a.SessionKey(t.Context(), token)).OK(t)
 		}
 		caller := func(text string) (Caller, error) {
 			r := httptest.NewRequest("GET", "/api/v1/stats", nil)

@@ -44,27 +44,23 @@ func eachFixture(t *testing.T, test func(t *testing.T, a *fixture)) {
 // signIn starts to sign in, from a different network for each address.
 func (a *fixture) signIn(email string) Challenge {
 	a.t.Helper()
-	challenge := check.Try(a.StartSignIn(a.t.Context(), email, Sender{Network: "network of " + email})).OK(a.t)
-	return challenge
+	return check.Try(a.StartSignIn(a.t.Context(), email, Sender{Network: "network of " + email})).OK(a.t)
 }
 
 func (a *fixture) change(acc *ent.Account, email string) Challenge {
 	a.t.Helper()
-	challenge := check.Try(a.StartEmailChange(a.t.Context(), acc, email, Sender{Network: "network of " + email})).OK(a.t)
-	return challenge
+	return check.Try(a.StartEmailChange(a.t.Context(), acc, email, Sender{Network: "network of " + email})).OK(a.t)
 }
 
 func (a *fixture) find(link string) *ent.Confirmation {
 	a.t.Helper()
-	found := check.Try(a.ConfirmationByLink(a.t.Context(), link)).OK(a.t)
-	return found
+	return check.Try(a.ConfirmationByLink(a.t.Context(), link)).OK(a.t)
 }
 
 // signedIn signs in and returns the session's token.
 func (a *fixture) signedIn(email string) string {
 	a.t.Helper()
-	token := check.Try(a.SignIn(a.t.Context(), a.find(a.signIn(email).Link), "", "en")).OK(a.t)
-	return token
+	return check.Try(a.SignIn(a.t.Context(), a.find(a.signIn(email).Link), "", "en")).OK(a.t)
 }
 
 // accountOf returns the account of a session.
@@ -84,11 +80,6 @@ func (a *fixture) account(email string) *ent.Account {
 func (a *fixture) accounts() int {
 	a.t.Helper()
 	return a.store.Write.Account.Query().CountX(a.t.Context())
-}
-
-func wantError(t *testing.T, what string, got, want error) {
-	t.Helper()
-	check.Is(t, got, want, what)
 }
 
 // wrongCode returns the code n, or another one if that is correct.
@@ -115,12 +106,9 @@ func TestSignInCreatesAccountOnce(t *testing.T) {
 		check.Equal(t, acc.Email, "ana@example.com")
 		check.Equal(t, Plan(acc.Plan), Developer)
 		check.Equal(t, acc.ManualPlan, false)
-		_, err := a.SignIn(t.Context(), found, "", "en")
-		wantError(t, "signing in again", err, ErrUsed)
-		_, err = a.ConfirmationByLink(t.Context(), challenge.Link)
-		wantError(t, "link", err, ErrUsed)
-		_, err = a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-		wantError(t, "code", err, ErrUsed)
+		check.Try(a.SignIn(t.Context(), found, "", "en")).Is(t, ErrUsed, "signing in again")
+		check.Try(a.ConfirmationByLink(t.Context(), challenge.Link)).Is(t, ErrUsed, "link")
+		check.Try(a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)).Is(t, ErrUsed, "code")
 
 		// Signing in again leads to the same account with the same plan.
 		a.store.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
@@ -136,14 +124,10 @@ func TestConfirmationExpires(t *testing.T) {
 		a.time = a.time.Add(15*time.Minute - time.Second)
 		a.find(challenge.Link)
 		a.time = a.time.Add(time.Second)
-		_, err := a.ConfirmationByLink(t.Context(), challenge.Link)
-		wantError(t, "link", err, ErrExpired)
-		_, err = a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-		wantError(t, "code", err, ErrExpired)
-		_, err = a.ConfirmationByLink(t.Context(), challenge.Link+"x")
-		wantError(t, "unknown link", err, ErrUnknownLink)
-		_, err = a.ConfirmationByLink(t.Context(), "")
-		wantError(t, "empty link", err, ErrUnknownLink)
+		check.Try(a.ConfirmationByLink(t.Context(), challenge.Link)).Is(t, ErrExpired, "link")
+		check.Try(a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)).Is(t, ErrExpired, "code")
+		check.Try(a.ConfirmationByLink(t.Context(), challenge.Link+"x")).Is(t, ErrUnknownLink, "unknown link")
+		check.Try(a.ConfirmationByLink(t.Context(), "")).Is(t, ErrUnknownLink, "empty link")
 	})
 }
 
@@ -155,7 +139,7 @@ func TestLinkUsedConcurrently(t *testing.T) {
 			if _, err := a.SignIn(t.Context(), found, "", "en"); err == nil {
 				in.Add(1)
 			} else {
-				wantError(t, "concurrent sign-in", err, ErrUsed)
+				check.Is(t, err, ErrUsed, "concurrent sign-in")
 			}
 		})
 		check.Equal(t, in.Load(), 1)
@@ -182,8 +166,7 @@ func TestMaxAttempts(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		lucky := a.signIn("eva@example.com")
 		for i := range maxAttempts - 1 {
-			_, err := a.CheckCode(t.Context(), signingIn, lucky.Browser, wrongCode(lucky.Code, i))
-			wantError(t, "wrong code", err, ErrWrongCode)
+			check.Try(a.CheckCode(t.Context(), signingIn, lucky.Browser, wrongCode(lucky.Code, i))).Is(t, ErrWrongCode, "wrong code")
 		}
 		if _, err := a.CheckCode(t.Context(), signingIn, lucky.Browser, lucky.Code); err != nil {
 			t.Errorf("correct code at the last attempt: got %v, want no error", err)
@@ -195,12 +178,10 @@ func TestMaxAttempts(t *testing.T) {
 			if i >= maxAttempts-1 {
 				want = ErrLocked
 			}
-			_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, wrongCode(challenge.Code, i))
-			wantError(t, fmt.Sprint("code ", i), err, want)
+			check.Try(a.CheckCode(t.Context(), signingIn, challenge.Browser, wrongCode(challenge.Code, i))).Is(t, want, "code %d", i)
 		}
-		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-		wantError(t, "correct code", err, ErrLocked)
-		_, err = a.SignIn(t.Context(), a.find(challenge.Link), "", "en")
+		check.Try(a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)).Is(t, ErrLocked, "correct code")
+		_, err := a.SignIn(t.Context(), a.find(challenge.Link), "", "en")
 		check.Equal(t, err, nil, "link")
 	})
 }
@@ -213,8 +194,7 @@ func TestConcurrentAttempts(t *testing.T) {
 			check.True(t, errors.Is(err, ErrWrongCode) || errors.Is(err, ErrLocked), "got %v", err)
 		})
 		check.Equal(t, a.find(challenge.Link).Tries, maxAttempts, "attempts")
-		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-		wantError(t, "correct code", err, ErrLocked)
+		check.Try(a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)).Is(t, ErrLocked, "correct code")
 	})
 }
 
@@ -222,12 +202,10 @@ func TestCodeInAnotherBrowser(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		challenge, other := a.signIn("ana@example.com"), a.signIn("ben@example.com")
 		for _, browser := range []string{"", "invented", challenge.Link} {
-			_, err := a.CheckCode(t.Context(), signingIn, browser, challenge.Code)
-			wantError(t, "browser "+browser, err, ErrUnknownLink)
+			check.Try(a.CheckCode(t.Context(), signingIn, browser, challenge.Code)).Is(t, ErrUnknownLink, "browser "+browser)
 		}
 		if challenge.Code != other.Code {
-			_, err := a.CheckCode(t.Context(), signingIn, other.Browser, challenge.Code)
-			wantError(t, "browser of another email", err, ErrWrongCode)
+			check.Try(a.CheckCode(t.Context(), signingIn, other.Browser, challenge.Code)).Is(t, ErrWrongCode, "browser of another email")
 		}
 		check.Equal(t, a.find(challenge.Link).Tries, 0, "attempts counted for another email")
 	})
@@ -236,15 +214,14 @@ func TestCodeInAnotherBrowser(t *testing.T) {
 func TestConfirmationPurposes(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		ana, ben := a.account("ana@example.com"), a.account("ben@example.com")
-		wantError(t, "sign-in used to change the address", a.ChangeEmail(t.Context(), a.find(a.signIn("new@example.com").Link), ana, ""), ErrUnknownLink)
+		check.Is(t, a.ChangeEmail(t.Context(), a.find(a.signIn("new@example.com").Link), ana, ""), ErrUnknownLink, "sign-in used to change the address")
 		change := a.find(a.change(ana, "anna@example.com").Link)
-		_, err := a.SignIn(t.Context(), change, "", "en")
-		wantError(t, "change of address used to sign in", err, ErrUnknownLink)
-		wantError(t, "another account", a.ChangeEmail(t.Context(), change, ben, ""), ErrOtherAccount)
+		check.Try(a.SignIn(t.Context(), change, "", "en")).Is(t, ErrUnknownLink, "change of address used to sign in")
+		check.Is(t, a.ChangeEmail(t.Context(), change, ben, ""), ErrOtherAccount, "another account")
 		check.OK(t, a.ChangeEmail(t.Context(), change, ana, ""))
-		wantError(t, "second use", a.ChangeEmail(t.Context(), change, ana, ""), ErrUsed)
+		check.Is(t, a.ChangeEmail(t.Context(), change, ana, ""), ErrUsed, "second use")
 		check.Equal(t, a.store.Write.Account.GetX(t.Context(), ana.ID).Email, "anna@example.com", "address")
-		wantError(t, "address of another account", a.ChangeEmail(t.Context(), a.find(a.change(ana, "BEN@example.com").Link), ana, ""), ErrTaken)
+		check.Is(t, a.ChangeEmail(t.Context(), a.find(a.change(ana, "BEN@example.com").Link), ana, ""), ErrTaken, "address of another account")
 	})
 }
 
@@ -320,8 +297,7 @@ func TestWithdraw(t *testing.T) {
 		for range 2 * maxPerMailbox {
 			challenge := a.signIn("ana@example.com")
 			check.OK(t, a.Withdraw(t.Context(), challenge))
-			_, err := a.ConfirmationByLink(t.Context(), challenge.Link)
-			wantError(t, "link", err, ErrUnknownLink)
+			check.Try(a.ConfirmationByLink(t.Context(), challenge.Link)).Is(t, ErrUnknownLink, "link")
 		}
 	})
 }
@@ -330,12 +306,10 @@ func TestWithdraw(t *testing.T) {
 func TestCodePurposes(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		change := a.change(a.account("ana@example.com"), "anna@example.com")
-		_, err := a.ConfirmationByBrowser(t.Context(), signingIn, change.Browser)
-		wantError(t, "ConfirmationByBrowser", err, ErrUnknownLink)
-		_, err = a.CheckCode(t.Context(), signingIn, change.Browser, change.Code)
-		wantError(t, "CheckCode", err, ErrUnknownLink)
+		check.Try(a.ConfirmationByBrowser(t.Context(), signingIn, change.Browser)).Is(t, ErrUnknownLink, "ConfirmationByBrowser")
+		check.Try(a.CheckCode(t.Context(), signingIn, change.Browser, change.Code)).Is(t, ErrUnknownLink, "CheckCode")
 		check.Equal(t, a.find(change.Link).Tries, 0, "attempts")
-		_, err = a.CheckCode(t.Context(), changing, change.Browser, change.Code)
+		_, err := a.CheckCode(t.Context(), changing, change.Browser, change.Code)
 		check.Equal(t, err, nil, "change of address")
 	})
 }
@@ -344,14 +318,13 @@ func TestChangeEmailEndsOtherSessions(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		laptop, thief, ben := a.signedIn("ana@example.com"), a.signedIn("ana@example.com"), a.signedIn("ben@example.com")
 		ana := a.accountOf(laptop)
-		_, err := a.StartEmailChange(t.Context(), ana, " ANA@example.com", Sender{})
-		wantError(t, "same address", err, ErrSameAddress)
+		check.Try(a.StartEmailChange(t.Context(), ana, " ANA@example.com", Sender{})).Is(t, ErrSameAddress, "same address")
 		first, second := a.change(ana, "anna@example.com"), a.change(ana, "anna@example.com")
 		check.OK(t, a.ChangeEmail(t.Context(), a.find(first.Link), ana, laptop))
 		check.Equal(t, a.emailOf(laptop), "anna@example.com")
 		check.Equal(t, a.emailOf(thief), "")
 		check.True(t, a.emailOf(ben) != "", "got the wrong sessions ended, want only the account's other ones")
-		wantError(t, "second change", a.ChangeEmail(t.Context(), a.find(second.Link), a.accountOf(laptop), laptop), ErrSameAddress)
+		check.Is(t, a.ChangeEmail(t.Context(), a.find(second.Link), a.accountOf(laptop), laptop), ErrSameAddress, "second change")
 	})
 }
 
@@ -390,7 +363,7 @@ func TestMaxPerMailbox(t *testing.T) {
 			if _, err := start(t.Context(), email, Sender{Network: fmt.Sprint("network ", i)}); err == nil {
 				sent.Add(1)
 			} else {
-				wantError(t, email, err, ErrMailboxLimit)
+				check.Is(t, err, ErrMailboxLimit, email)
 			}
 		})
 		check.Equal(t, sent.Load(), maxPerMailbox, "emails")
@@ -407,7 +380,7 @@ func TestMaxPerNetwork(t *testing.T) {
 			if _, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"}); err == nil {
 				sent.Add(1)
 			} else {
-				wantError(t, "one more", err, ErrNetworkLimit)
+				check.Is(t, err, ErrNetworkLimit, "one more")
 			}
 		})
 		check.Equal(t, sent.Load(), maxPerNetwork, "emails")
@@ -427,13 +400,11 @@ func TestEmailLimitsOutliveAccount(t *testing.T) {
 		}
 		pending := a.signIn("mallory@example.com")
 		check.OK(t, a.Delete(t.Context(), acc))
-		_, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.9"})
-		wantError(t, "mailbox", err, ErrMailboxLimit)
+		check.Try(a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.9"})).Is(t, ErrMailboxLimit, "mailbox")
 		for i := range maxPerNetwork - maxPerMailbox {
 			check.Try(a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"})).OK(t)
 		}
-		_, err = a.StartSignIn(t.Context(), "one-more@example.com", Sender{Network: "192.0.2.1"})
-		wantError(t, "network", err, ErrNetworkLimit)
+		check.Try(a.StartSignIn(t.Context(), "one-more@example.com", Sender{Network: "192.0.2.1"})).Is(t, ErrNetworkLimit, "network")
 		for _, link := range append(links, pending.Link) {
 			check.Try(a.ConfirmationByLink(t.Context(), link)).Fails(t, "link of a deleted account")
 		}
@@ -455,7 +426,7 @@ func TestMaxPerWiderNetwork(t *testing.T) {
 			for i := range most {
 				check.OK(t, start(i, wider), "%s, email %d", wider, i)
 			}
-			wantError(t, wider, start(most, wider), ErrNetworkLimit)
+			check.Is(t, start(most, wider), ErrNetworkLimit, wider)
 			check.Equal(t, start(most, "another network"), nil, "another network")
 		}
 	})
@@ -472,18 +443,17 @@ func TestMaxMailboxAttempts(t *testing.T) {
 			return last
 		}
 		for i := range maxMailboxAttempts / maxAttempts {
-			wantError(t, "last attempt of an email", guesses(a.signIn(fmt.Sprintf("ana+%d@example.com", i)), maxAttempts), ErrLocked)
+			check.Is(t, guesses(a.signIn(fmt.Sprintf("ana+%d@example.com", i)), maxAttempts), ErrLocked, "last attempt of an email")
 			a.time = a.time.Add(emailWindow)
 		}
 		challenge := a.signIn("ana@example.com")
-		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-		wantError(t, "correct code", err, ErrLocked)
+		check.Try(a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)).Is(t, ErrLocked, "correct code")
 		found := a.find(challenge.Link)
 		locked := check.Try(a.Locked(t.Context(), found)).OK(t, "Locked")
 		check.Equal(t, locked, true, "Locked")
-		_, err = a.SignIn(t.Context(), found, "", "en")
+		_, err := a.SignIn(t.Context(), found, "", "en")
 		check.Equal(t, err, nil, "link")
-		wantError(t, "another mailbox", guesses(a.signIn("ben@example.com"), 1), ErrWrongCode)
+		check.Is(t, guesses(a.signIn("ben@example.com"), 1), ErrWrongCode, "another mailbox")
 
 		a.time = a.time.Add(confirmationRetention)
 		challenge = a.signIn("ana@example.com")
@@ -517,7 +487,6 @@ func TestWrongCodesOutliveAccount(t *testing.T) {
 		a.time = a.time.Add(2 * emailWindow)
 		check.OK(t, a.Delete(t.Context(), mallory))
 		challenge := a.signIn("victim@example.com")
-		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-		wantError(t, "one more", err, ErrLocked)
+		check.Try(a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)).Is(t, ErrLocked, "one more")
 	})
 }

@@ -144,8 +144,7 @@ func publishRandom(t *testing.T, s *store.Store, seed uint64, after func(release
 // allEvents returns the journal, oldest first.
 func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 	t.Helper()
-	events := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100_000})).OK(t)
-	return events
+	return check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100_000})).OK(t)
 }
 
 // relay is a part of a connection, as its specification defines it.

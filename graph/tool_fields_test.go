@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -77,9 +78,8 @@ func TestOrdersAndMetricsAreCheckedAtStartup(t *testing.T) {
 	group := *extended.Types["ToolGroup"]
 	group.Fields = append(slices.Clone(group.Fields), &ast.FieldDefinition{Name: "p99Score", Type: ast.NamedType("Float", nil)})
 	extended.Types = map[string]*ast.Definition{"ToolSort": &sort, "SeriesMetric": &metric, "ToolGroup": &group, "ToolGroupOrder": Schema().Types["ToolGroupOrder"]}
-	if err, want := checkFields(&extended), "tools have no field for the order weight_asc\ntools have no metric mean_weight\ntools have no metric p99Score"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	err, want := checkFields(&extended), "tools have no field for the order weight_asc\ntools have no metric mean_weight\ntools have no metric p99Score"
+	check.Equal(t, fmt.Sprint(err), want)
 }
 
 // Every field of ToolFilter has a condition.

@@ -437,9 +437,7 @@ func TestPricesAfterPruning(t *testing.T) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", always, priced("10 €/mois", "2026-11-02")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", always))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-04", always, feedtest.Tool("b")))
-		if _, err := publish.Prune(t.Context(), s, 4); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(publish.Prune(t.Context(), s, 4)).OK(t)
 		back := feedtest.Catalog("2026-11-05", always, priced("10 €/mois", "2026-11-05"))
 		feedtest.Publish(t, s, back)
 		want := []record.PriceChange{{

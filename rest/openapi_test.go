@@ -37,14 +37,12 @@ import (
 
 func document(t testing.TB) []byte {
 	t.Helper()
-	data := check.Try(rest.Describe(config)).OK(t)
-	return data
+	return check.Try(rest.Describe(config)).OK(t)
 }
 
 func load(t testing.TB, document []byte) *openapi3.T {
 	t.Helper()
-	doc := check.Try(openapi3.NewLoader().LoadFromData(document)).OK(t)
-	return doc
+	return check.Try(openapi3.NewLoader().LoadFromData(document)).OK(t)
 }
 
 type documentedPath struct{ operation, example string }

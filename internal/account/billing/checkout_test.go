@@ -175,8 +175,7 @@ func TestSync(t *testing.T) {
 		s.wantPlan(auth.Pro)
 		s.fake.set("cus_1")
 		var synced []string
-		err := s.SyncAll(t.Context(), func(row *ent.Customer) { synced = append(synced, row.ID+row.Status+row.Edges.Account.Email) })
-		check.OK(t, err)
+		check.OK(t, s.SyncAll(t.Context(), func(row *ent.Customer) { synced = append(synced, row.ID+row.Status+row.Edges.Account.Email) }))
 		check.Must(t, len(synced), 1, synced)
 		check.Equal(t, synced[0], "cus_1"+owner)
 		s.wantPlan(auth.Developer)

@@ -130,15 +130,13 @@ func (s *fixture) wait(d time.Duration) {
 // customer creates the account's customer like Subscribe.
 func (s *fixture) customer() *ent.Customer {
 	s.t.Helper()
-	row := check.Try(s.ensureCustomer(s.t.Context(), s.account)).OK(s.t)
-	return row
+	return check.Try(s.ensureCustomer(s.t.Context(), s.account)).OK(s.t)
 }
 
 // row returns the first customer.
 func (s *fixture) row() *ent.Customer {
 	s.t.Helper()
-	row := check.Try(s.Store.Write.Customer.Get(s.t.Context(), customerID(1))).OK(s.t)
-	return row
+	return check.Try(s.Store.Write.Customer.Get(s.t.Context(), customerID(1))).OK(s.t)
 }
 
 func (s *fixture) wantPlan(want auth.Plan) {
@@ -241,8 +239,7 @@ func (s *fixture) wantNoInternalText(text string) {
 // applied returns the number of applied events.
 func (s *fixture) applied() int {
 	s.t.Helper()
-	n := check.Try(s.Store.Write.BillingEvent.Query().Count(s.t.Context())).OK(s.t)
-	return n
+	return check.Try(s.Store.Write.BillingEvent.Query().Count(s.t.Context())).OK(s.t)
 }
 
 // checkLog fails on secrets, and on Stripe's messages outside of errors.

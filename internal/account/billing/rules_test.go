@@ -67,9 +67,9 @@ func TestStateOfSubscriptions(t *testing.T) {
 	for i, status := range order[1:] {
 		better, worse := subscription("better", status, 1), subscription("worse", order[i], 2)
 		for _, all := range [][]*stripe.Subscription{{better, worse}, {worse, better}} {
-			if got := stateOf(all); got.Subscription != "better" || got.Status != string(status) {
-				t.Errorf("%s and %s: got %s, want the first", status, order[i], got.Status)
-			}
+			got := stateOf(all)
+			check.Equal(t, got.Subscription, "better", order[i])
+			check.Equal(t, got.Status, string(status), order[i])
 		}
 	}
 	for _, pair := range [][2]stripe.SubscriptionStatus{{"active", "trialing"}, {"trialing", "active"}, {"unpaid", "paused"}, {"paused", "unpaid"}} {

@@ -228,8 +228,7 @@ func destination(t *testing.T, location string) *url.URL {
 	// Browsers treat backslashes as slashes and ignore tabs and newlines.
 	location = strings.NewReplacer(`\`, "/", "\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(location))
 	base, _ := url.Parse("https://palmares.example/en/login/confirm")
-	to := check.Try(base.Parse(location)).OK(t, "%q", location)
-	return to
+	return check.Try(base.Parse(location)).OK(t, "%q", location)
 }
 
 func TestLocalPath(t *testing.T) {

@@ -57,8 +57,7 @@ func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 		newRetired("old", "Autre."), feedtest.Tool("back"),
 		newComparison("shown", hostile, true), newComparison("hidden", hostile, true), newComparison("drops", "Lequel ?", false)))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, newRetired("retires", hostile), newRetired("old", "Autre."), feedtest.Tool("back")))
-	events := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})).OK(t)
-	return events
+	return check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})).OK(t)
 }
 
 func TestEventsMatchTheirSchemas(t *testing.T) {

@@ -37,8 +37,7 @@ func publishFeed(t *testing.T, s *store.Store, data []byte, opts ...publish.Opti
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	report := check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), o)).OK(t)
-	return report
+	return check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), o)).OK(t)
 }
 
 func export(t *testing.T, s *store.Store) string {
@@ -248,9 +247,7 @@ func TestInvalidFeedChangesNothing(t *testing.T) {
 		wrong := strings.Replace(string(catalogOf("2026-11-02", feedtest.Tool("a"), feedtest.Tool("b"))), `"score":7.5`, `"score":75`, 1)
 		_, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(wrong)), publish.Options{})
 		const want = `line 3: tool "a": score: must be at most 10 (got 75)`
-		if err == nil || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		check.Equal(t, fmt.Sprint(err), want)
 		expect(t, "catalog", export(t, s), before)
 	})
 }
@@ -342,9 +339,7 @@ func TestHistoryTooLongForOneLine(t *testing.T) {
 	before := export(t, s)
 	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalogOf("2026-11-02", with(2021)))), publish.Options{})
 	want := `line 3: tool "a": price_history: together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections`
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	check.Equal(t, fmt.Sprint(err), want)
 	expect(t, "catalog unchanged", export(t, s) == before, true)
 }
 

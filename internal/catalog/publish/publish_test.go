@@ -139,8 +139,7 @@ func TestEmbeddingsSet(t *testing.T) {
 		}
 	}
 	set := func(t *testing.T, s *store.Store) []string {
-		slugs := check.Try(s.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(tool.ByID()).IDs(t.Context())).OK(t)
-		return slugs
+		return check.Try(s.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(tool.ByID()).IDs(t.Context())).OK(t)
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishFeed(t, s, catalogOf("2026-11-01",

@@ -403,8 +403,7 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 			if !empty {
 				return nil
 			}
-			found := check.Try(newest.Periods(of, interval, since, before)).OK(t)
-			return found
+			return check.Try(newest.Periods(of, interval, since, before)).OK(t)
 		}
 		for _, interval := range []string{release.Week, release.Month, release.Quarter} {
 			for _, limits := range [][2]string{{"", ""}, {"2023-03-05", ""}, {"1999-01-01", "2023-09-04"}} {

@@ -40,8 +40,7 @@ func newCatalog(db release.Database) *release.Catalog {
 
 func load(t testing.TB, c *release.Catalog) *release.Release {
 	t.Helper()
-	r := check.Try(c.Load(t.Context())).OK(t)
-	return r
+	return check.Try(c.Load(t.Context())).OK(t)
 }
 
 // scan is a release as a naive program reads it: row by row, with one query for each

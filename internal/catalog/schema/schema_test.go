@@ -212,8 +212,7 @@ func problems(t *testing.T, recordType string, rec object) (found []string) {
 
 func encode(t *testing.T, value any) []byte {
 	t.Helper()
-	data := check.Try(json.Marshal(value)).OK(t)
-	return data
+	return check.Try(json.Marshal(value)).OK(t)
 }
 
 func validate(t *testing.T, s *jsonschema.Schema, value any) error {

@@ -89,8 +89,7 @@ func decoded(t *testing.T, got *httptest.ResponseRecorder) []byte {
 		r, err = zstd.NewReader(body)
 	}
 	check.OK(t, err)
-	data := check.Try(io.ReadAll(r)).OK(t)
-	return data
+	return check.Try(io.ReadAll(r)).OK(t)
 }
 
 // A small body is not compressed, unless identity is not acceptable.

@@ -270,8 +270,7 @@ func (r *Redis) do(t *testing.T, command string, args ...any) any {
 	t.Helper()
 	c := check.Try(r.pool.DialContext(wait.Context(t))).OK(t)
 	defer c.Close()
-	reply := check.Try(c.Do(command, args...)).OK(t)
-	return reply
+	return check.Try(c.Do(command, args...)).OK(t)
 }
 
 func (r *Redis) known() int { return r.local.get(someKey).count() }
@@ -400,8 +399,7 @@ func TestCatchUpWithRedis(t *testing.T) {
 			if changed := c.inFlight + c.local + c.refunds; changed > 0 && r.known() != c.want {
 				t.Errorf("got known count %d, want %d", r.known(), c.want)
 			}
-			written := r.local.Changes()[someDay][somebody]
-			check.Equal(t, written, c.inFlight+c.local-c.refunds, "requests to write to the database")
+			check.Equal(t, r.local.Changes()[someDay][somebody], c.inFlight+c.local-c.refunds, "requests to write to the database")
 		})
 	}
 }

@@ -103,12 +103,9 @@ func TestOlderDatabaseIsRejected(t *testing.T) {
 		s := open(t, cfg)
 		markMigrated(t, s, 24)
 		const want = "the database is at migration 24, but this version of palmares upgrades only from 25: first run palmares migrate up with the last version that has migration 25"
-		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
-			t.Errorf("migrate: got %v, want %s", err, want)
-		}
-		if err := s.CheckMigrated(t.Context()); err == nil || err.Error() != want {
-			t.Errorf("check: got %v, want %s", err, want)
-		}
+		_, err := s.Migrate(t.Context())
+		check.Equal(t, fmt.Sprint(err), want, "migrate")
+		check.Equal(t, fmt.Sprint(s.CheckMigrated(t.Context())), want, "check")
 	})
 }
 
@@ -129,9 +126,7 @@ func exec(t *testing.T, s *store.Store, statement string) {
 func TestMigrateAppliesOnce(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
-		if err := s.CheckMigrated(t.Context()); err == nil || !strings.Contains(err.Error(), "run palmares migrate up") {
-			t.Errorf("check before migrating: got %v, want a hint to run palmares migrate up", err)
-		}
+		check.Contains(t, fmt.Sprint(s.CheckMigrated(t.Context())), "run palmares migrate up", "check before migrating")
 		done := check.Try(s.Migrate(t.Context())).OK(t, "first run")
 		check.MustTrue(t, len(done) != 0, "first run: got migrations %v, want all", done)
 		done = check.Try(s.Migrate(t.Context())).OK(t, "second run")
@@ -172,12 +167,9 @@ func TestNewerDatabaseIsRejected(t *testing.T) {
 		newest := steps[len(steps)-1].Version
 		check.Try(s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3)).OK(t)
 		want := fmt.Sprintf("the database is at migration %d, but this version of palmares supports only up to %d: upgrade palmares", newest+3, newest)
-		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
-			t.Errorf("migrate: got %v, want %s", err, want)
-		}
-		if err := s.CheckMigrated(t.Context()); err == nil || err.Error() != want {
-			t.Errorf("check: got %v, want %s", err, want)
-		}
+		_, err := s.Migrate(t.Context())
+		check.Equal(t, fmt.Sprint(err), want, "migrate")
+		check.Equal(t, fmt.Sprint(s.CheckMigrated(t.Context())), want, "check")
 		// A running server keeps serving until it is upgraded.
 		check.Equal(t, s.Ready(t.Context()), nil, "ready")
 	})
@@ -208,7 +200,7 @@ func TestSQLiteSettings(t *testing.T) {
 	_, err := s.Read.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").Save(t.Context())
 	check.Fails(t, err, "write by a reader")
 	info := check.Try(os.Stat(filepath.Join(cfg.DataDir, "palmares.db"))).OK(t)
-	check.True(t, info.Size() != 0, "got %v, want a database file", err)
+	check.True(t, info.Size() != 0, "got an empty file, want a database")
 }
 
 func pragmaOf(t *testing.T, client *ent.Client, name string) string {
@@ -311,9 +303,7 @@ func TestErrorMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := store.Open(t.Context(), c.cfg)
-			if err == nil || err.Error() != c.want {
-				t.Errorf("got %v, want %s", err, c.want)
-			}
+			check.Equal(t, fmt.Sprint(err), c.want)
 		})
 	}
 }

@@ -105,8 +105,7 @@ func TestRows(t *testing.T) {
 		{stacked, `{"a":1,"y":{"z":[{"b":2}]},"x":[{"b":3},{}]}`, `1|"y.z"|2 1|"x"|3 1|"x"|`},
 		{stacked, `[{"a":1,"y":{"z":[]},"x":[]},{"a":2}]`, `1|| 2||`},
 	} {
-		got := rowsOf(func(use func([]jsontext.Value) error) error { return c.shape.Rows(jsontext.Value(c.body), use) })
-		check.Equal(t, got, c.want, c.body)
+		check.Equal(t, rowsOf(func(use func([]jsontext.Value) error) error { return c.shape.Rows(jsontext.Value(c.body), use) }), c.want, c.body)
 	}
 	for _, body := range []string{``, `[`, `[{"a":1`, `[{"a":1]`} {
 		check.Fails(t, deep.Rows(jsontext.Value(body), func([]jsontext.Value) error { return nil }), body)
@@ -129,7 +128,6 @@ func TestPivot(t *testing.T) {
 		// Nothing is lost if the periods are not selected.
 		`[{"metric":"count","points":[{"value":1},{"value":2}]},{"metric":"mean","points":[{"value":3}]}]`: `||1|3| ||2||`,
 	} {
-		got := rowsOf(func(use func([]jsontext.Value) error) error { return s.PivotRows(jsontext.Value(body), names, use) })
-		check.Equal(t, got, want, body)
+		check.Equal(t, rowsOf(func(use func([]jsontext.Value) error) error { return s.PivotRows(jsontext.Value(body), names, use) }), want, body)
 	}
 }

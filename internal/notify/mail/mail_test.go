@@ -162,8 +162,7 @@ func TestRetriesDoNotBlock(t *testing.T) {
 	mu.Unlock()
 	stop()
 	for i := range slow {
-		to := fmt.Sprintf("slow%d@example.com", i)
-		check.Equal(t, server.Count(to), 1, "emails")
+		check.Equal(t, server.Count(fmt.Sprintf("slow%d@example.com", i)), 1, "emails")
 	}
 }
 

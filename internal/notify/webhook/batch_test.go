@@ -145,9 +145,7 @@ func TestBatchSchema(t *testing.T) {
 	feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1}))
 	feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1, Revision: 5}))
 	s.sendAll(e)
-	if len(r.all()) < 2 {
-		t.Fatalf("got %d batches, want at least 2", len(r.all()))
-	}
+	check.MustTrue(t, len(r.all()) >= 2, "got %d batches, want at least 2", len(r.all()))
 	for _, one := range r.all() {
 		fitsSchema(t, journal.EventsBatch, one.body)
 	}

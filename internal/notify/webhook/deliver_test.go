@@ -113,17 +113,13 @@ func TestSlowReceiver(t *testing.T) {
 	got := len(slow.all())
 	check.True(t, got <= maxPending, "slow receiver: got %d events, want at most %d", got, maxPending)
 	close(quickDone)
-	if !sameSet(quick.ids(), ids(first, 30)) {
-		t.Errorf("quick receiver: got %v, want %v", quick.ids(), ids(first, 30))
-	}
+	check.True(t, sameSet(quick.ids(), ids(first, 30)), "quick receiver: got %v, want %v", quick.ids(), ids(first, 30))
 	// This takes longer than a worker may, but no request is cut off and repeated.
 	slow.wait(t, 30)
 	eventually(t, "all requests are done", func() bool { return busy.Load() == 0 })
 	last := s.publishTools(0) // after any event that is sent twice
 	slow.wait(t, 31)
-	if !sameSet(slow.ids(), append(ids(first, 30), ids(last, 1)...)) {
-		t.Errorf("slow receiver: got %v, want %v and %v", slow.ids(), ids(first, 30), ids(last, 1))
-	}
+	check.True(t, sameSet(slow.ids(), append(ids(first, 30), ids(last, 1)...)), "slow receiver: got %v, want %v and %v", slow.ids(), ids(first, 30), ids(last, 1))
 	check.True(t, most.Load() <= maxPending, "got %d requests at once, want at most %d", most.Load(), maxPending)
 }
 
@@ -191,13 +187,10 @@ func TestFilter(t *testing.T) {
 				}
 				got = append(got, body.Slug)
 			}
-			if strings.Join(got, " ") != all[i].want {
-				t.Errorf("%+v: got %v, want %s", all[i].spec, got, all[i].want)
-			}
+			check.Equal(t, strings.Join(got, " "), all[i].want, "%+v: %v", all[i].spec, got)
 			// The position also passes unwanted events.
-			if newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry); s.find(e.ID).Position != newest {
-				t.Errorf("%+v: got position %d, want %d", all[i].spec, s.find(e.ID).Position, newest)
-			}
+			newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
+			check.Equal(t, s.find(e.ID).Position, newest, "%+v: position", all[i].spec)
 		}
 	})
 }

@@ -201,13 +201,14 @@ func TestPauseDuringRounds(t *testing.T) {
 	s := newFixture(t, testkit.Open(t, testkit.Postgres(t)))
 	r, e := s.addReceiver()
 	r.respondStatus(500)
-	background(t, func(ctx context.Context) {
+	stop := background(t, func(ctx context.Context) {
 		for ctx.Err() == nil {
 			check.Equal(t, s.Pause(t.Context(), e), nil, "pause")
 			check.Equal(t, s.Resume(t.Context(), e), nil, "resume")
 			time.Sleep(time.Millisecond)
 		}
 	})
+	defer stop()
 	for range 10 {
 		s.publishTools(19)
 		check.Equal(t, s.ReplaySince(t.Context(), e, time.Time{}), nil)
@@ -227,6 +228,7 @@ func TestPublishDuringRounds(t *testing.T) {
 				check.Equal(t, err, nil, "round")
 			}
 		})
+		defer stop()
 		for range 30 {
 			want = append(want, ids(s.publishTools(2), 3)...)
 		}

@@ -116,8 +116,7 @@ func (s *fixture) addReceiver() (*receiver, *ent.Endpoint) {
 // find returns the current state of an endpoint.
 func (s *fixture) find(id int) *ent.Endpoint {
 	s.t.Helper()
-	e := check.Try(s.Find(s.t.Context(), nil, id)).OK(s.t)
-	return e
+	return check.Try(s.Find(s.t.Context(), nil, id)).OK(s.t)
 }
 
 // sendDue runs one round.
@@ -132,8 +131,7 @@ func always() bool { return true }
 // deliveries returns the pending retries of an endpoint, by event.
 func (s *fixture) deliveries(e *ent.Endpoint) []*ent.Delivery {
 	s.t.Helper()
-	rows := check.Try(s.Store.Read.Delivery.Query().Where(delivery.EndpointID(e.ID)).Order(delivery.ByEvent()).All(s.t.Context())).OK(s.t)
-	return rows
+	return check.Try(s.Store.Read.Delivery.Query().Where(delivery.EndpointID(e.ID)).Order(delivery.ByEvent()).All(s.t.Context())).OK(s.t)
 }
 
 func (s *fixture) attempts(e *ent.Endpoint) []*ent.Attempt {

@@ -196,9 +196,7 @@ func TestProbing(t *testing.T) {
 		r.respondStatus(500)
 		first := s.publishTools(probeAfter)
 		s.sendDue(e)
-		if !slices.Equal(r.ids(), ids(first, probeAfter)) {
-			t.Fatalf("got %v, want %v", r.ids(), ids(first, probeAfter))
-		}
+		check.MustTrue(t, slices.Equal(r.ids(), ids(first, probeAfter)), "got %v, want %v", r.ids(), ids(first, probeAfter))
 		second := s.publishTools(29)
 		s.sendDue(e)
 		check.Must(t, len(r.all()), probeAfter, "events before the retry time")
@@ -359,8 +357,7 @@ func TestNoEmailAfterChange(t *testing.T) {
 
 func (s *fixture) details(e *ent.Endpoint, a *ent.Attempt) *Details {
 	s.t.Helper()
-	d := check.Try(s.Details(s.t.Context(), e, a.ID)).OK(s.t)
-	return d
+	return check.Try(s.Details(s.t.Context(), e, a.ID)).OK(s.t)
 }
 
 // checkDetails compares the details of an attempt with what the receiver got.
@@ -500,8 +497,7 @@ func TestBacklog(t *testing.T) {
 		s.freezeClock()
 		backlog := func() Backlog {
 			t.Helper()
-			b := check.Try(s.Backlog(t.Context())).OK(t)
-			return b
+			return check.Try(s.Backlog(t.Context())).OK(t)
 		}
 		b := backlog()
 		check.Equal(t, b.Retries, 0, "without endpoints")

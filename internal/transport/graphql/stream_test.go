@@ -403,8 +403,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		continuing := []*stream{l.openAs(t, revoked[1]), l.openAs(t, upgraded[0]), l.openAs(t, "192.0.2.1")}
 		find := func(email string) *ent.Account {
 			t.Helper()
-			acc := check.Try(l.accounts.Find(t.Context(), email)).OK(t)
-			return acc
+			return check.Try(l.accounts.Find(t.Context(), email)).OK(t)
 		}
 
 		one, two := l.openAs(t, revoked[0]), l.openAs(t, revoked[0])

@@ -95,8 +95,7 @@ func start(t *testing.T, db *store.Store) *service {
 
 func (s *service) owner(t testing.TB, email string) *ent.Account {
 	t.Helper()
-	owner := check.Try(auth.NewAccounts(s.Store).Find(t.Context(), email)).OK(t)
-	return owner
+	return check.Try(auth.NewAccounts(s.Store).Find(t.Context(), email)).OK(t)
 }
 
 // save saves a query and returns the paths of both URLs.

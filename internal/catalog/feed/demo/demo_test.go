@@ -23,8 +23,7 @@ import (
 
 func editions(t *testing.T) []demo.Edition {
 	t.Helper()
-	all := check.Try(demo.Editions()).OK(t)
-	return all
+	return check.Try(demo.Editions()).OK(t)
 }
 
 func TestEditions(t *testing.T) {
