@@ -112,18 +112,6 @@ func TestKeyFormSubmittedTwice(t *testing.T) {
 	})
 }
 
-// The page shows the daily limit.
-func TestKeysPerDay(t *testing.T) {
-	t.Parallel()
-	s := newSQLiteSite(t)
-	b := s.signIn("ana@example.com")
-	for range 30 {
-		wantRedirect(t, b.post("/account/keys/"+idOf(t, b.makeKey("x"))+"/revoke"), home)
-	}
-	wantPage(t, b.post("/account/keys", "name", "one more"), 429, "at most 30 keys within 24 hours", "All your keys are revoked")
-	check.Equal(t, strings.Count(b.get("/account/export").text, `"revoked_at": "`), 30, "exported keys")
-}
-
 func TestSuspendedKeys(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteSite(t)

@@ -154,15 +154,6 @@ func TestSignInDoesNotRevealAccounts(t *testing.T) {
 	check.Contains(t, responses[0], "429", "limit")
 }
 
-func TestEmailsPerMailbox(t *testing.T) {
-	t.Parallel()
-	s := newSQLiteSite(t)
-	for range 5 {
-		wantRedirect(t, s.browser().post("/login", "email", "victim@example.com"), "/login/code")
-	}
-	wantPage(t, s.browser().post("/login", "email", "victim+x@example.com"), 429, "Try again later")
-}
-
 // emailsFrom requests more emails than allowed and returns how many were sent.
 func emailsFrom(t *testing.T, s *site, address func(i int) string, header func(i int) []string) int {
 	t.Helper()
@@ -272,16 +263,6 @@ func TestFullQueue(t *testing.T) {
 func (s *site) expire(table string) {
 	s.t.Helper()
 	check.Try(s.db.Write.ExecContext(s.t.Context(), "UPDATE "+table+" SET expires_at = $1", time.Now().UTC().Add(-time.Second))).OK(s.t)
-}
-
-func TestExpiredSession(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		b := s.signIn("ana@example.com")
-		s.expire("sessions")
-		wantRedirect(t, b.get("/account"), "/login")
-	})
 }
 
 // Each state of a link has an error page, when it is opened and when it is used.
