@@ -38,8 +38,7 @@ func TestSessionsWithWrongClock(t *testing.T) {
 	eachJump(t, func(t *testing.T, a *fixture, jump time.Duration) {
 		start := func(email string) (token, key string) {
 			token = a.signedIn(email)
-			key, err := a.SessionKey(t.Context(), token)
-			check.OK(t, err)
+			key = check.Try(a.SessionKey(t.Context(), token)).OK(t)
 			return token, key
 		}
 		want := func(when, token, key, want string) {
@@ -80,8 +79,7 @@ func TestEmailLimitsWithWrongClock(t *testing.T) {
 			for range maxPerMailbox {
 				challenge = a.signIn(email)
 			}
-			_, err := a.StartSignIn(t.Context(), email, Sender{Network: "x"})
-			wantError(t, "one more", err, ErrMailboxLimit)
+			check.Try(a.StartSignIn(t.Context(), email, Sender{Network: "x"})).Is(t, ErrMailboxLimit, "one more")
 			return challenge
 		}
 		fill("ana@example.com")
@@ -89,14 +87,11 @@ func TestEmailLimitsWithWrongClock(t *testing.T) {
 		challenge := fill("ben@example.com")
 
 		a.time = right.Add(time.Minute)
-		_, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
-		wantError(t, "sent before", err, ErrMailboxLimit)
+		check.Try(a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})).Is(t, ErrMailboxLimit, "sent before")
 		a.signIn("ben@example.com")
-		if _, err = a.ConfirmationByLink(t.Context(), challenge.Link); err != ErrExpired {
-			t.Errorf("link with a wrong date: got %v, want %v", err, ErrExpired)
-		}
-		_, err = a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-		wantError(t, "code with a wrong date", err, ErrExpired)
+		_, err := a.ConfirmationByLink(t.Context(), challenge.Link)
+		check.Equal[error](t, err, ErrExpired, "link with a wrong date")
+		check.Try(a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)).Is(t, ErrExpired, "code with a wrong date")
 	})
 }
 
@@ -107,9 +102,8 @@ func TestWrongCodesWithWrongClock(t *testing.T) {
 			for range maxMailboxAttempts / maxAttempts {
 				challenge := a.signIn(email)
 				for i := range maxAttempts {
-					if _, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, wrongCode(challenge.Code, i)); err == nil {
-						t.Fatal("got a wrong code accepted, want it rejected")
-					}
+					_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, wrongCode(challenge.Code, i))
+					check.MustTrue(t, err != nil, "got a wrong code accepted, want it rejected")
 				}
 			}
 		}
@@ -122,7 +116,7 @@ func TestWrongCodesWithWrongClock(t *testing.T) {
 		a.time = right.Add(jump)
 		lock("ben@example.com")
 		a.time = right.Add(time.Minute)
-		wantError(t, "locked before", try("ana@example.com"), ErrLocked)
+		check.Is(t, try("ana@example.com"), ErrLocked, "locked before")
 		a.time = right.Add(confirmationRetention + 3*time.Hour)
 		check.Equal(t, try("ben@example.com"), nil, "a day later")
 	})
@@ -134,17 +128,15 @@ func TestKeyLimitWithWrongClock(t *testing.T) {
 		accounts := NewAccounts(s)
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		accounts.now = func() time.Time { return now.Add(year) }
-		acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
-		check.OK(t, err)
+		acc := check.Try(accounts.Create(t.Context(), "ana@example.com", Developer)).OK(t)
 		for range maxKeysPerDay {
 			_, key, err := accounts.CreateKey(t.Context(), acc, "")
 			check.OK(t, err)
 			check.OK(t, accounts.RevokeOwned(t.Context(), acc, key.ID))
 		}
 		accounts.now = func() time.Time { return now }
-		if _, _, err := accounts.CreateKey(t.Context(), acc, ""); err != nil {
-			t.Errorf("after correcting the clock: got %v, want a key", err)
-		}
+		_, _, err := accounts.CreateKey(t.Context(), acc, "")
+		check.Equal(t, err, nil, "after correcting the clock")
 	})
 }
 
@@ -175,9 +167,9 @@ func TestUsageAfterWrongClock(t *testing.T) {
 		for _, day := range []string{"2026-02-28", "2026-03-01", "2027-03-01"} {
 			a.store.Write.Usage.Create().SetSubject(int64(Subject(acc))).SetDay(day).SetKey("").SetEndpoint("").SetRequests(1).ExecX(t.Context())
 		}
-		days, err := a.Usage(t.Context(), acc, 2)
-		if err != nil || len(days) != 2 || days[0].Day != "2026-03-01" || days[1].Day != "2026-02-28" {
-			t.Errorf("got %v, %v, want today and the day before", days, err)
-		}
+		days := check.Try(a.Usage(t.Context(), acc, 2)).OK(t)
+		check.Must(t, len(days), 2, days)
+		check.Equal(t, days[0].Day, "2026-03-01")
+		check.Equal(t, days[1].Day, "2026-02-28")
 	})
 }

@@ -31,9 +31,9 @@ func FuzzAuthorization(f *testing.F) {
 		switch {
 		case err != nil:
 			var p *problem.Problem
-			if !errors.As(err, &p) || p.Code != problem.Unauthenticated || strings.Contains(p.Message, sampleKey.secret) {
-				t.Errorf("%q: got %v, want 401 without a secret", header, err)
-			}
+			check.MustTrue(t, errors.As(err, &p), "%q: got %v, want 401 without a secret", header, err)
+			check.Equal(t, p.Code, problem.Unauthenticated, header)
+			check.Lacks(t, p.Message, sampleKey.secret, header)
 		case !sent:
 			t.Errorf("%q: got an anonymous caller, want a key or an error", header)
 		case strings.Contains(query, sampleKey.Text()):
@@ -64,9 +64,8 @@ func FuzzToken(f *testing.F) {
 		if _, ok := ParseKey(body); ok && !strings.HasPrefix(body, keyPrefix) {
 			t.Errorf("%q: got a key, want none", body)
 		}
-		if _, ok := parseToken(refreshPrefix, len(body), tokenText(refreshPrefix, body+"-")); ok {
-			t.Errorf("%q: got a token of another length, want none", body)
-		}
+		_, ok := parseToken(refreshPrefix, len(body), tokenText(refreshPrefix, body+"-"))
+		check.True(t, !ok, "%q: got a token of another length, want none", body)
 	})
 }
 
@@ -98,19 +97,16 @@ func FuzzEmail(f *testing.F) {
 			t.Errorf("%q: got %q, want a short line", text, email)
 		}
 		for _, same := range []string{email, " " + email + "\t", strings.ToLower(email)} {
-			if again, err := NormalizeEmail(same); err != nil || again != email {
-				t.Errorf("%q: got %q and %v from %q, want %q", text, again, err, same, email)
-			}
+			again := check.Try(NormalizeEmail(same)).OK(t, text)
+			check.Equal(t, again, email, "%q: from %q", text, same)
 		}
-		list, err := mail.ParseAddressList(email)
-		if err != nil || len(list) != 1 || list[0].Address != email || list[0].Name != "" {
-			t.Errorf("%q: got %v and %v from %q, want one address", text, list, err, email)
-		}
+		list := check.Try(mail.ParseAddressList(email)).OK(t, text)
+		check.Must(t, len(list), 1, "%q: %v", text, list)
+		check.Equal(t, list[0].Address, email, text)
+		check.Equal(t, list[0].Name, "", text)
 		at := strings.LastIndexByte(email, '@')
 		for _, r := range email[at+1:] {
-			if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.", r) {
-				t.Errorf("%q: got %q, want an ASCII domain", text, email)
-			}
+			check.True(t, strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.", r), "%q: got %q, want an ASCII domain", text, email)
 		}
 		if box := mailbox(email); !strings.HasSuffix(box, email[at:]) || !strings.HasPrefix(email, box[:len(box)-len(email[at:])]) || mailbox(box) != box {
 			t.Errorf("%q: got mailbox %q, want the start of its name at the same domain", email, box)
@@ -125,9 +121,8 @@ func FuzzUserAgent(f *testing.F) {
 	f.Add(strings.Repeat("é", maxUserAgent))
 	f.Fuzz(func(t *testing.T, header string) {
 		got := storedUserAgent(header)
-		if len(got) > maxUserAgent || !utf8.ValidString(got) || strings.ContainsRune(got, 0) || storedUserAgent(got) != got {
-			t.Errorf("%q: got %q, want short text", header, got)
-		}
+		check.True(t, len(got) <= maxUserAgent && utf8.ValidString(got) && !strings.ContainsRune(got, 0), "%q: got %q, want short text", header, got)
+		check.Equal(t, storedUserAgent(got), got, header)
 	})
 }
 

@@ -64,19 +64,16 @@ func eachGrants(t *testing.T, test func(*grants)) {
 func (g *grants) code() CodeExchange {
 	g.t.Helper()
 	challenge := sha256.Sum256([]byte(testVerifier))
-	code, err := g.CreateGrant(g.t.Context(), g.account, Grant{
+	code := check.Try(g.CreateGrant(g.t.Context(), g.account, Grant{
 		ClientID: "client", ClientName: "Client", Resource: testResource, RedirectURI: "http://localhost/callback",
 		Challenge: base64.RawURLEncoding.EncodeToString(challenge[:]),
-	})
-	check.OK(g.t, err)
+	})).OK(g.t)
 	return CodeExchange{Code: code, ClientID: "client", RedirectURI: "http://localhost/callback", Verifier: testVerifier}
 }
 
 func (g *grants) connect() Tokens {
 	g.t.Helper()
-	tokens, err := g.ExchangeCode(g.t.Context(), g.code())
-	check.OK(g.t, err)
-	return tokens
+	return check.Try(g.ExchangeCode(g.t.Context(), g.code())).OK(g.t)
 }
 
 func (g *grants) refresh(token string) (Tokens, error) {
@@ -89,9 +86,9 @@ func (g *grants) status(path, token string) int {
 	request.Header.Set("Authorization", "Bearer "+token)
 	response := httptest.NewRecorder()
 	g.keyring.Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if caller := CallerFrom(r.Context()); caller.Account != g.account.ID || !strings.HasPrefix(caller.Application, "app_") {
-			g.t.Errorf("got caller %+v, want account %d and an application", caller, g.account.ID)
-		}
+		caller := CallerFrom(r.Context())
+		check.Equal(g.t, caller.Account, g.account.ID)
+		check.True(g.t, strings.HasPrefix(caller.Application, "app_"), "got caller %+v, want account %d and an application", caller, g.account.ID)
 	})).ServeHTTP(response, request)
 	return response.Code
 }
@@ -104,43 +101,36 @@ func (g *grants) wantStatus(want int, path, token string) {
 func TestGrant(t *testing.T) {
 	eachGrants(t, func(g *grants) {
 		code := g.code()
-		tokens, err := g.ExchangeCode(g.t.Context(), code)
-		check.OK(g.t, err)
+		tokens := check.Try(g.ExchangeCode(g.t.Context(), code)).OK(g.t)
 		g.wantStatus(200, "/mcp", tokens.Access)
 		g.wantStatus(401, "/api/v1/tools", tokens.Access) // another resource
 		g.wantStatus(401, "/mcp?access_token="+tokens.Access, tokens.Access)
 		g.wantStatus(401, "/mcp", tokens.Refresh)
 		g.wantStatus(401, "/mcp", tokens.Access[:len(tokens.Access)-1])
 		check.OK(g.t, g.keyring.SaveLastUsed(g.t.Context()))
-		all, err := g.Grants(g.t.Context(), g.account)
-		if err != nil || len(all) != 1 || all[0].ClientName != "Client" || !all[0].LastUsedAt.Equal(g.time().Truncate(time.Second)) {
-			g.t.Fatalf("got %+v, %v, want the client, used now", all, err)
-		}
+		all := check.Try(g.Grants(g.t.Context(), g.account)).OK(g.t)
+		check.Must(g.t, len(all), 1, "%+v", all)
+		check.Must(g.t, all[0].ClientName, "Client")
+		check.MustTrue(g.t, all[0].LastUsedAt.Equal(g.time().Truncate(time.Second)), "got %+v, want the client, used now", all)
 		var stored string
 		for _, column := range []string{"code_hash", "access_hash", "refresh_hash", "id", "access_id"} {
 			stored += queryText(g.t, g.store, "SELECT "+column+" FROM oauth_grants") + "\n"
 		}
 		for _, secret := range []string{code.Code[16:48], tokens.Access[16:48], tokens.Refresh[16:48], tokens.Refresh[48:80]} {
-			if strings.Contains(stored, secret) {
-				g.t.Errorf("got the secret %s stored, want only hashes", secret)
-			}
+			check.Lacks(g.t, stored, secret)
 		}
 
 		g.wait(AccessLifetime - time.Second)
 		g.wantStatus(200, "/mcp", tokens.Access)
 		g.wait(time.Second)
 		g.wantStatus(401, "/mcp", tokens.Access)
-		next, err := g.refresh(tokens.Refresh)
-		check.OK(g.t, err)
+		next := check.Try(g.refresh(tokens.Refresh)).OK(g.t)
 		g.wantStatus(200, "/mcp", next.Access)
 
 		g.wait(RefreshLifetime - time.Second)
-		last, err := g.refresh(next.Refresh)
-		check.OK(g.t, err)
+		last := check.Try(g.refresh(next.Refresh)).OK(g.t)
 		g.wait(RefreshLifetime)
-		if _, err := g.refresh(last.Refresh); !errors.Is(err, ErrInvalidGrant) {
-			g.t.Errorf("after 60 days: got %v, want ErrInvalidGrant", err)
-		}
+		check.Try(g.refresh(last.Refresh)).Is(g.t, ErrInvalidGrant, "after 60 days")
 		check.OK(g.t, DeleteExpired(g.t.Context(), g.store, g.time().Add(time.Second)))
 		check.Equal(g.t, queryText(g.t, g.store, "SELECT count(*) FROM oauth_grants"), "0", "grants after cleanup")
 	})
@@ -148,8 +138,7 @@ func TestGrant(t *testing.T) {
 
 func queryText(t *testing.T, s *store.Store, query string) (text string) {
 	t.Helper()
-	rows, err := s.Write.QueryContext(t.Context(), query)
-	check.OK(t, err)
+	rows := check.Try(s.Write.QueryContext(t.Context(), query)).OK(t)
 	defer rows.Close()
 	for rows.Next() {
 		check.OK(t, rows.Scan(&text))
@@ -170,54 +159,33 @@ func TestCopiedTokens(t *testing.T) {
 			stolen := x
 			change(&stolen)
 			for _, attempt := range []CodeExchange{stolen, x} { // the code is known to someone else
-				if _, err := g.ExchangeCode(g.t.Context(), attempt); !errors.Is(err, ErrInvalidGrant) {
-					g.t.Errorf("another %s: got %v, want ErrInvalidGrant", name, err)
-				}
+				check.Try(g.ExchangeCode(g.t.Context(), attempt)).Is(g.t, ErrInvalidGrant, "another %s", name)
 			}
 		}
 		x := g.code()
 		x.Resource = "https://palmares.example"
-		if _, err := g.ExchangeCode(g.t.Context(), x); !errors.Is(err, ErrOtherTarget) {
-			g.t.Errorf("foreign resource: got %v, want ErrOtherTarget", err)
-		}
+		check.Try(g.ExchangeCode(g.t.Context(), x)).Is(g.t, ErrOtherTarget, "foreign resource")
 		x.Resource = testResource
-		tokens, err := g.ExchangeCode(g.t.Context(), x)
-		check.OK(g.t, err)
-		next, err := g.refresh(tokens.Refresh)
-		check.OK(g.t, err)
-		if _, err := g.ExchangeCode(g.t.Context(), x); !errors.Is(err, ErrInvalidGrant) {
-			g.t.Errorf("replayed code: got %v, want ErrInvalidGrant", err)
-		}
+		tokens := check.Try(g.ExchangeCode(g.t.Context(), x)).OK(g.t)
+		next := check.Try(g.refresh(tokens.Refresh)).OK(g.t)
+		check.Try(g.ExchangeCode(g.t.Context(), x)).Is(g.t, ErrInvalidGrant, "replayed code")
 		g.wait(lookup.StaleFor)
 		g.wantStatus(401, "/mcp", next.Access)
 
 		expired := g.code()
 		g.wait(codeLifetime)
-		if _, err := g.ExchangeCode(g.t.Context(), expired); !errors.Is(err, ErrInvalidGrant) {
-			g.t.Errorf("expired code: got %v, want ErrInvalidGrant", err)
-		}
+		check.Try(g.ExchangeCode(g.t.Context(), expired)).Is(g.t, ErrInvalidGrant, "expired code")
 
 		tokens = g.connect()
-		next, err = g.refresh(tokens.Refresh)
-		check.OK(g.t, err)
-		if _, err := g.RefreshTokens(g.t.Context(), next.Refresh, "other", ""); !errors.Is(err, ErrInvalidGrant) {
-			g.t.Errorf("other client: got %v, want ErrInvalidGrant", err)
-		}
-		if _, err := g.RefreshTokens(g.t.Context(), next.Refresh, "client", "https://palmares.example"); !errors.Is(err, ErrOtherTarget) {
-			g.t.Errorf("foreign resource: got %v, want ErrOtherTarget", err)
-		}
+		next = check.Try(g.refresh(tokens.Refresh)).OK(g.t)
+		check.Try(g.RefreshTokens(g.t.Context(), next.Refresh, "other", "")).Is(g.t, ErrInvalidGrant, "other client")
+		check.Try(g.RefreshTokens(g.t.Context(), next.Refresh, "client", "https://palmares.example")).Is(g.t, ErrOtherTarget, "foreign resource")
 		// Only someone who had a token of the grant can end it.
 		forged := tokenText(refreshPrefix, next.Refresh[4:16]+strings.Repeat("a", 2*secretLength))
-		if _, err := g.refresh(forged); !errors.Is(err, ErrInvalidGrant) {
-			g.t.Errorf("forged token: got %v, want ErrInvalidGrant", err)
-		}
-		if next, err = g.refresh(next.Refresh); err != nil {
-			g.t.Fatalf("after a forged token: got %v, want new tokens", err)
-		}
+		check.Try(g.refresh(forged)).Is(g.t, ErrInvalidGrant, "forged token")
+		next = check.Try(g.refresh(next.Refresh)).OK(g.t, "after a forged token")
 		for _, token := range []string{tokens.Refresh, next.Refresh} {
-			if _, err := g.refresh(token); !errors.Is(err, ErrInvalidGrant) {
-				g.t.Errorf("reused token: got %v, want ErrInvalidGrant", err)
-			}
+			check.Try(g.refresh(token)).Is(g.t, ErrInvalidGrant, "reused token")
 		}
 		g.wait(lookup.StaleFor)
 		g.wantStatus(401, "/mcp", next.Access)
@@ -246,9 +214,7 @@ func TestConcurrentRefreshes(t *testing.T) {
 			}
 			running.Wait()
 			check.Must(g.t, len(got), 1, "refreshes of one token")
-			if _, err := g.refresh(got[0].Refresh); !errors.Is(err, ErrInvalidGrant) {
-				g.t.Errorf("got %v, want the grant ended by the other refreshes", err)
-			}
+			check.Try(g.refresh(got[0].Refresh)).Is(g.t, ErrInvalidGrant)
 		}
 	})
 }
@@ -280,8 +246,7 @@ func TestRandomGrants(t *testing.T) {
 				g.wait(time.Duration(random.IntN(30)) * time.Minute)
 			case 1:
 				if random.IntN(4) == 0 {
-					_, err := g.RevokeTokens(g.t.Context(), f.tokens[chosen].Refresh, "client")
-					check.OK(g.t, err)
+					check.Try(g.RevokeTokens(g.t.Context(), f.tokens[chosen].Refresh, "client")).OK(g.t)
 					f.ended = true
 				}
 			case 2, 3:
@@ -305,8 +270,7 @@ func TestGrantsOfAccounts(t *testing.T) {
 	eachGrants(t, func(g *grants) {
 		revoked, kept := g.connect(), g.connect()
 		for _, client := range []string{"other", "client"} {
-			_, err := g.RevokeTokens(g.t.Context(), revoked.Access, client)
-			check.OK(g.t, err)
+			check.Try(g.RevokeTokens(g.t.Context(), revoked.Access, client)).OK(g.t)
 			g.wait(lookup.StaleFor)
 			check.Equal(g.t, g.status("/mcp", revoked.Access) == 200, (client == "other"), "revoked by %s: token accepted", client)
 		}
@@ -327,14 +291,12 @@ func TestGrantsOfAccounts(t *testing.T) {
 		for i := range maxGrants {
 			g.wait(time.Second)
 			g.connect()
-			if all, err := g.Grants(g.t.Context(), g.account); err != nil || len(all) != min(i+2, maxGrants) {
-				g.t.Fatalf("got %d grants, %v, want %d", len(all), err, min(i+2, maxGrants))
-			}
+			all := check.Try(g.Grants(g.t.Context(), g.account)).OK(g.t)
+			check.Must(g.t, len(all), min(i+2, maxGrants))
 		}
 		last := g.connect()
 		other, _ := createAccount(g.t, g.store, "ben@example.com", Developer, 0)
-		all, err := g.Grants(g.t.Context(), g.account)
-		check.OK(g.t, err)
+		all := check.Try(g.Grants(g.t.Context(), g.account)).OK(g.t)
 		check.OK(g.t, g.RevokeGrant(g.t.Context(), other, all[0].ID))
 		if left, err := g.Grants(g.t.Context(), g.account); err != nil || len(left) != maxGrants {
 			g.t.Errorf("got %d grants, %v, want all: another account cannot revoke them", len(left), err)
@@ -350,12 +312,9 @@ func TestGrantsOfAccounts(t *testing.T) {
 // The shipped nginx exempts callers with a key or a token from its limit for visitors:
 // hosted agents share few addresses.
 func TestProxyExemptsTokens(t *testing.T) {
-	conf, err := os.ReadFile("../deploy/nginx.conf")
-	check.OK(t, err)
+	conf := check.Try(os.ReadFile("../deploy/nginx.conf")).OK(t)
 	pattern := regexp.MustCompile(`"~\*(\^Bearer [^"]+)" 1;`).FindSubmatch(conf)
-	if pattern == nil {
-		t.Fatal("got no pattern of keys in nginx.conf, want one")
-	}
+	check.MustTrue(t, pattern != nil, "got no pattern of keys in nginx.conf, want one")
 	exempt := regexp.MustCompile("(?i)" + string(pattern[1]))
 	body := readText(cryptorand.Reader, idLength+secretLength)
 	for token, want := range map[string]bool{
@@ -368,11 +327,11 @@ func TestProxyExemptsTokens(t *testing.T) {
 // What could not have been issued is refused, without tokens.
 func TestMalformedTokens(t *testing.T) {
 	eachGrants(t, func(g *grants) {
-		if tokens, err := g.ExchangeCode(g.t.Context(), CodeExchange{Code: "x"}); !errors.Is(err, ErrInvalidGrant) || tokens != (Tokens{}) {
-			g.t.Errorf("code: got %v and %v, want ErrInvalidGrant", tokens, err)
-		}
-		if tokens, err := g.refresh("x"); !errors.Is(err, ErrInvalidGrant) || tokens != (Tokens{}) {
-			g.t.Errorf("refresh token: got %v and %v, want ErrInvalidGrant", tokens, err)
-		}
+		tokens, err := g.ExchangeCode(g.t.Context(), CodeExchange{Code: "x"})
+		check.Is(g.t, err, ErrInvalidGrant, "code")
+		check.Equal(g.t, tokens, Tokens{}, "code")
+		tokens, err = g.refresh("x")
+		check.Is(g.t, err, ErrInvalidGrant, "refresh token")
+		check.Equal(g.t, tokens, Tokens{}, "refresh token")
 	})
 }

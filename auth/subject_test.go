@@ -54,20 +54,15 @@ func newService(t *testing.T, db *store.Store) *service {
 // signUp signs in with an address, and returns its account with a new key.
 func (s *service) signUp(email string) (*ent.Account, string) {
 	s.t.Helper()
-	challenge, err := s.accounts.StartSignIn(s.t.Context(), email, auth.Sender{Network: email})
-	check.OK(s.t, err)
-	found, err := s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)
-	check.OK(s.t, err)
-	if _, err := s.accounts.SignIn(s.t.Context(), found, "", "en"); err != nil {
-		s.t.Fatal(err)
-	}
+	challenge := check.Try(s.accounts.StartSignIn(s.t.Context(), email, auth.Sender{Network: email})).OK(s.t)
+	found := check.Try(s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)).OK(s.t)
+	check.Try(s.accounts.SignIn(s.t.Context(), found, "", "en")).OK(s.t)
 	return s.withKey(email)
 }
 
 func (s *service) withKey(email string) (*ent.Account, string) {
 	s.t.Helper()
-	acc, err := s.accounts.Find(s.t.Context(), email)
-	check.OK(s.t, err)
+	acc := check.Try(s.accounts.Find(s.t.Context(), email)).OK(s.t)
 	key, _, err := s.accounts.CreateKey(s.t.Context(), acc, "")
 	check.OK(s.t, err)
 	return acc, key
@@ -75,10 +70,8 @@ func (s *service) withKey(email string) (*ent.Account, string) {
 
 func (s *service) changeEmail(acc *ent.Account, email string) {
 	s.t.Helper()
-	challenge, err := s.accounts.StartEmailChange(s.t.Context(), acc, email, auth.Sender{Network: email})
-	check.OK(s.t, err)
-	found, err := s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)
-	check.OK(s.t, err)
+	challenge := check.Try(s.accounts.StartEmailChange(s.t.Context(), acc, email, auth.Sender{Network: email})).OK(s.t)
+	found := check.Try(s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)).OK(s.t)
 	check.OK(s.t, s.accounts.ChangeEmail(s.t.Context(), found, acc, ""))
 }
 
@@ -114,9 +107,9 @@ func (s *service) wantLeft(key string, want int) {
 		}
 	}
 	w := s.request(key)
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("X-Ratelimit-Remaining") != "0" || w.Header().Get("Retry-After") == "" {
-		s.t.Errorf("after %d requests: got status %d, headers %v, want 429", want, w.Code, w.Header())
-	}
+	check.Equal(s.t, w.Code, http.StatusTooManyRequests, "after %d requests, headers %v", want, w.Header())
+	check.Equal(s.t, w.Header().Get("X-Ratelimit-Remaining"), "0", "after %d requests, headers %v", want, w.Header())
+	check.True(s.t, w.Header().Get("Retry-After") != "", "after %d requests: got status %d, headers %v, want 429", want, w.Code, w.Header())
 	check.Contains(s.t, w.Body.String(), "1000", "want the quota of the plan")
 	s.ledger.Write(s.t.Context())
 }
@@ -184,8 +177,7 @@ func TestQuotaOfChangedAddress(t *testing.T) {
 		s.spend(key, 100)
 		s.changeEmail(acc, "anna@example.com")
 		s.spend(key, 200)
-		acc, err := s.accounts.Find(t.Context(), "anna@example.com")
-		check.OK(t, err)
+		acc = check.Try(s.accounts.Find(t.Context(), "anna@example.com")).OK(t)
 		s.changeEmail(acc, "hannah@example.com")
 		for range 300 {
 			s.request(key)
@@ -265,9 +257,10 @@ func TestUsageOfDeletedAccount(t *testing.T) {
 		s.now = s.now.Add(24 * time.Hour)
 		s.spend(key, 5)
 		s.delete(acc)
-		if row := s.store.Write.Usage.Query().OnlyX(t.Context()); row.Day != "2026-11-16" || row.Requests != 5 || row.Subject != *acc.Subject {
-			t.Errorf("got %v, want the 5 requests of today", row)
-		}
+		row := s.store.Write.Usage.Query().OnlyX(t.Context())
+		check.Equal(t, row.Day, "2026-11-16")
+		check.Equal(t, row.Requests, 5)
+		check.Equal(t, row.Subject, *acc.Subject)
 		for days, want := range []int{1, 0} {
 			check.OK(t, ledger.Tidy(t.Context(), s.store, quota.DayOf(s.now)+quota.Day(days)))
 			check.Equal(t, s.store.Write.Usage.Query().CountX(t.Context()), want, "%d days later: rows", days)

@@ -3,7 +3,9 @@ package graph_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -35,13 +37,6 @@ func withScore(score float64) func(*record.Tool) {
 	return func(t *record.Tool) { t.Score = &score }
 }
 func withoutScore(t *record.Tool) { t.Score = nil }
-
-func newComparison(slug, a, b string) *record.Comparison {
-	return &record.Comparison{
-		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.", Published: true,
-		UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
-	}
-}
 
 type changesPage struct {
 	Changes struct {
@@ -77,11 +72,12 @@ func summarize(page changesPage) []string {
 func TestChanges(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
-		if empty := changesOf(t, e, ""); len(empty.Changes.Nodes) != 0 || empty.Changes.PageInfo.EndCursor != nil || empty.Changes.PageInfo.HasNextPage {
-			t.Errorf("before the first import: got %+v, want no changes", empty)
-		}
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("v", inVoix), newComparison("a", "a", "v"), newComparison("b-vs-a", "b", "a")))
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("c"), feedtest.Tool("v", inVoix, updatedOn("2026-11-02", withScore(9))), newComparison("a", "a", "v")))
+		empty := changesOf(t, e, "")
+		check.Equal(t, len(empty.Changes.Nodes), 0, "before the first import")
+		check.Equal(t, empty.Changes.PageInfo.EndCursor, nil, "before the first import")
+		check.Equal(t, empty.Changes.PageInfo.HasNextPage, false, "before the first import")
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("v", inVoix), feedtest.Comparison("a", "a", "v"), feedtest.Comparison("b-vs-a", "b", "a")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("c"), feedtest.Tool("v", inVoix, updatedOn("2026-11-02", withScore(9))), feedtest.Comparison("a", "a", "v")))
 
 		all := changesOf(t, e, "")
 		expect(t, "in order", summarize(all), []string{
@@ -133,8 +129,7 @@ func TestChanges(t *testing.T) {
 			`{"changes":{"nodes":[{"slug":null,"category":null,"fields":[],"before":null,"after":{"updated_at":"2026-11-02","tools_total":3,"tools_retired":0,"comparatifs_total":1,`+
 				`"events":{"comparatif.removed":1,"embeddings.changed":1,"price.changed":1,"tool.created":1,"tool.removed":1,"tool.updated":2}},"tool":null}],"edges":[{"node":{"tool":null}}]}}`)
 
-		event, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1})
-		check.OK(t, err)
+		event := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1})).OK(t)
 		expect(t, "when", mustExecute(t, e, `{changes(first: 1) {nodes {publishedAt}}}`),
 			`{"changes":{"nodes":[{"publishedAt":"`+event[0].At.UTC().Format(time.RFC3339)+`"}]}}`)
 	})
@@ -188,7 +183,7 @@ func TestInvalidChangesArguments(t *testing.T) {
 func TestChangesDuringImports(t *testing.T) {
 	var feeds [3][]byte
 	for i := range feeds {
-		feeds[i] = syntheticFeed(t, synth.Options{Tools: 40 + 10*i, Seed: 9, Revision: i})
+		feeds[i] = feedtest.Synthetic(t, synth.Options{Tools: 40 + 10*i, Seed: 9, Revision: i})
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feeds[0])
@@ -198,9 +193,8 @@ func TestChangesDuringImports(t *testing.T) {
 		var importing sync.WaitGroup
 		importing.Go(func() {
 			for i := 1; ctx.Err() == nil; i++ {
-				if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%3])), publish.Options{Force: true}); err != nil {
-					t.Error(err)
-				}
+				_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%3])), publish.Options{Force: true})
+				check.Equal(t, err, nil)
 			}
 		})
 		const some = `, types: [tool_created, tool_updated, tool_removed, price_changed, catalog_published]`
@@ -232,9 +226,7 @@ func TestChangesDuringImports(t *testing.T) {
 		}
 		expect(t, "all, forwards", strings.Join(forward, " "), strings.Join(storedEvents(t, s), " "))
 		expect(t, "some, forwards", strings.Join(few, " "), strings.Join(storedEvents(t, s, "tool.created", "tool.updated", "tool.removed", "price.changed", "catalog.published"), " "))
-		if len(forward) < 200 || backwards < 10 {
-			t.Errorf("got %d events and %d rounds, want at least 200 and 10", len(forward), backwards)
-		}
+		check.True(t, len(forward) >= 200 && backwards >= 10, "got %d events and %d rounds, want at least 200 and 10", len(forward), backwards)
 	})
 }
 
@@ -273,8 +265,7 @@ func walkBack(t *testing.T, e *graph.Executor, oldest string) {
 
 func storedEvents(t *testing.T, s *store.Store, types ...string) []string {
 	t.Helper()
-	rows, err := s.Read.QueryContext(t.Context(), "SELECT id, event FROM journal_entries WHERE event IS NOT NULL ORDER BY id")
-	check.OK(t, err)
+	rows := check.Try(s.Read.QueryContext(t.Context(), "SELECT id, event FROM journal_entries WHERE event IS NOT NULL ORDER BY id")).OK(t)
 	defer rows.Close()
 	var ids []string
 	for rows.Next() {
@@ -333,11 +324,194 @@ func walkLong(t *testing.T, e *graph.Executor, arguments string, most int) (seen
 			seen = append(seen, c.ID)
 		}
 		if !page.PageInfo.HasNextPage {
-			if pages < 6 {
-				t.Errorf("%s: got %d pages, want at least 6", arguments, pages)
-			}
+			check.True(t, pages >= 6, "%s: got %d pages, want at least 6", arguments, pages)
 			return seen
 		}
 		after = `, after: "` + *page.PageInfo.EndCursor + `"`
 	}
+}
+
+// Events are the same as those that webhooks deliver, including those of tools, and every
+// connection has a cursor to continue from.
+func TestDeliveredEvents(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		e := newExecutor(s)
+		expect(t, "before the first release", mustExecute(t, e, `{changes {events nextCursor}}`), `{"changes":{"events":[],"nextCursor":null}}`)
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", withPrice("5 €/mois")), feedtest.Tool("c")))
+		stored := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100})).OK(t)
+		var all, ofA []string
+		for _, event := range stored {
+			all = append(all, string(event.JSON()))
+			if event.Slug == "a" { // newest first below a tool
+				ofA = append([]string{string(event.JSON())}, ofA...)
+			}
+		}
+		newest := stored[len(stored)-1].ID()
+		type events struct {
+			Events     []json.RawMessage
+			NextCursor string
+		}
+		verify := func(what string, got events, want []string, next string) {
+			t.Helper()
+			var texts []string
+			for _, event := range got.Events {
+				texts = append(texts, string(event))
+			}
+			expect(t, what, strings.Join(texts, "\n"), strings.Join(want, "\n"))
+			expect(t, what+", next", got.NextCursor, next)
+		}
+		list := func(e *graph.Executor, arguments string) events {
+			return decode[struct{ Changes events }](t, mustExecute(t, e, `{changes(`+arguments+`) {events nextCursor}}`)).Changes
+		}
+		verify("all", list(e, `first: 200`), all, newest)
+		verify("newest first", list(e, `first: 1, order: newest_first`), all[len(all)-1:], newest)
+		verify("none", list(e, `slug: "x"`), nil, newest)
+		verify("none after a cursor", list(e, `slug: "x", after: "evt_7"`), nil, "evt_7")
+		tools := decode[struct {
+			Tools struct{ Items []struct{ Changes events } }
+		}](t, mustExecute(t, e, `{tools(limit: 2, sort: name_asc) {items {changes {events nextCursor}}}}`)).Tools.Items
+		verify("of a tool", tools[0].Changes, ofA, journalID(ofA[len(ofA)-1]))
+		earlier := decode[struct{ Changes events }](t, mustExecute(t, e, `query @asOf(release: 1) {changes(slug: "x") {events nextCursor}}`)).Changes
+		last := stored[0].ID()
+		for _, event := range stored {
+			if event.Release == 1 {
+				last = event.ID()
+			}
+		}
+		verify("of an earlier release", earlier, nil, last)
+	})
+}
+
+// journalID returns the ID of an event in JSON.
+func journalID(event string) string {
+	id, _, _ := strings.Cut(strings.TrimPrefix(event, `{"id":"`), `"`)
+	return id
+}
+
+// changesFilter is a random combination of the conditions on changes.
+type changesFilter struct {
+	arguments string
+	matches   func(*journal.Event) bool
+}
+
+func randomFilter(random *rand.Rand) changesFilter {
+	var arguments strings.Builder
+	var conditions []func(*journal.Event) bool
+	add := func(condition func(*journal.Event) bool, format string, values ...any) {
+		fmt.Fprintf(&arguments, " "+format, values...)
+		conditions = append(conditions, condition)
+	}
+	some := func(values []string) (chosen []string) {
+		for range 1 + random.IntN(4) {
+			chosen = append(chosen, values[random.IntN(len(values))])
+		}
+		return chosen
+	}
+	maybe := func() bool { return random.IntN(4) == 0 }
+	if maybe() {
+		types := some(journal.Events)
+		add(func(e *journal.Event) bool { return slices.Contains(types, e.Type) }, "types: [%s]", strings.ReplaceAll(strings.Join(types, " "), ".", "_"))
+	}
+	if maybe() {
+		category := []string{"code", "voix", "vide"}[random.IntN(3)]
+		add(func(e *journal.Event) bool { return e.Category == category || e.OtherCategory == category }, "category: %q", category)
+	}
+	if maybe() {
+		slug := []string{"t0", "t1", "t5", "c3", "vide"}[random.IntN(5)]
+		add(func(e *journal.Event) bool { return e.Slug == slug }, "slug: %q", slug)
+	}
+	if maybe() {
+		day := fmt.Sprintf("2026-03-%02d", random.IntN(16))
+		add(func(e *journal.Event) bool { return e.At.UTC().Format("2006-01-02") >= day }, "since: %q", strings.Replace(day, "-00", "-01", 1))
+	}
+	if maybe() {
+		day := fmt.Sprintf("2026-03-%02d", 1+random.IntN(16))
+		add(func(e *journal.Event) bool { return e.At.UTC().Format("2006-01-02") < day }, "until: %q", day)
+	}
+	if maybe() {
+		release := 1 + random.IntN(randomReleases+2)
+		add(func(e *journal.Event) bool { return e.Release == release }, "release: %d", release)
+		add(func(e *journal.Event) bool { return e.Release > release }, "afterRelease: %d", release)
+	}
+	if maybe() {
+		fields := some(journal.FieldNames)
+		add(func(e *journal.Event) bool {
+			return slices.ContainsFunc(e.Fields, func(name string) bool { return slices.Contains(fields, name) })
+		}, `fields: ["%s"]`, strings.Join(fields, `" "`))
+	}
+	return changesFilter{arguments.String(), func(e *journal.Event) bool {
+		return !slices.ContainsFunc(conditions, func(matches func(*journal.Event) bool) bool { return !matches(e) })
+	}}
+}
+
+// All conditions can be combined with each other, with both orders and with all
+// parts of a connection, in each release.
+func TestChangesFilters(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publishRandom(t, s, 7, nil)
+		e, random, all := newExecutor(s), rand.New(rand.NewPCG(5, 5)), allEvents(t, s)
+		found := 0
+		for range 400 {
+			filter, release, order := randomFilter(random), randomReleases, "oldest_first"
+			var ids []string
+			directive := ""
+			if random.IntN(2) == 0 {
+				release = 1 + random.IntN(randomReleases)
+				directive = fmt.Sprintf("query @asOf(release: %d) ", release)
+			}
+			for _, event := range all {
+				if filter.matches(event) && event.Release <= release {
+					ids = append(ids, event.ID())
+				}
+			}
+			if random.IntN(2) == 0 {
+				order = "newest_first"
+				slices.Reverse(ids)
+			}
+			part := randomRelay(random, ids)
+			query := directive + "{changes(order: " + order + filter.arguments + part.arguments() + ") " + partFields + "}}"
+			decode[struct{ Changes connectionOf }](t, mustExecute(t, e, query)).Changes.check(t, query, ids, part)
+			found += len(ids)
+		}
+		check.True(t, found >= 2000, "got %d events, want at least 2000", found)
+	})
+}
+
+// Lists with no values match nothing, and so do days and releases without events.
+func TestChangesThatCannotMatch(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		e := newExecutor(s)
+		none := `{"changes":{"nodes":[],"pageInfo":{"hasNextPage":false,"hasPreviousPage":false,"endCursor":null}}}`
+		cannot := func(arguments string) {
+			t.Helper()
+			expect(t, arguments, mustExecute(t, e, `{changes(`+arguments+`) {nodes {id} pageInfo {hasNextPage hasPreviousPage endCursor}}}`), none)
+		}
+		cannot(`first: 3`) // before the first import
+		publishRandom(t, s, 7, nil)
+		for _, arguments := range []string{
+			`types: []`, `fields: []`, `slug: ""`, `category: ""`, `release: 99`, `afterRelease: 99`, `release: 2, afterRelease: 2`, `since: "2026-05-01"`, `until: "2026-03-01"`,
+			`since: "2026-03-05", until: "2026-03-05"`, `fields: ["price"], types: [tool_created]`, `fields: ["title"], types: [tool_updated]`,
+		} {
+			cannot(arguments)
+		}
+	})
+}
+
+// Some clients send an empty cursor instead of none.
+func TestEmptyCursors(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		for _, list := range []string{
+			`toolConnection(first: 3%s) ` + partFields + ` totalCount}`,
+			`comparisonConnection(last: 3%s) ` + partFields + `}`,
+			`retiredToolConnection(first: 3%s) ` + partFields + `}`,
+			`releases(first: 3%s) {nodes {id} pageInfo {hasNextPage hasPreviousPage}}`,
+			`changes(last: 3%s) ` + partFields + `}`,
+			`tool(slug: "plume") {comparisonConnection(first: 1%s) ` + partFields + `}}`,
+			`tool(slug: "plume") {changes(first: 1%s) ` + partFields + `}}`,
+			`category(slug: "voix") {toolConnection(last: 1%s) ` + partFields + `}}`,
+		} {
+			expect(t, list, mustExecute(t, e, fmt.Sprintf("{"+list+"}", `, after: "", before: ""`)), mustExecute(t, e, fmt.Sprintf("{"+list+"}", "")))
+		}
+	})
 }

@@ -1,19 +1,31 @@
 package graph_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 func historyOf(t *testing.T, e *graph.Executor, slug string) string {
@@ -75,7 +87,7 @@ func TestHistoryEndsWithCurrentState(t *testing.T) {
 // The histories of 200 tools take as many statements as those of 10, and the
 // largest possible query is within the cost limit.
 func TestHistoryOfManyTools(t *testing.T) {
-	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		var statements atomic.Int64
@@ -93,10 +105,191 @@ func TestHistoryOfManyTools(t *testing.T) {
 			mustExecute(t, newExecutor(s), query, map[string]any{"n": n})
 			counts = append(counts, statements.Load())
 		}
-		if counts[0] != counts[1] || counts[0] > 16 {
-			t.Errorf("got %v statements for 10 and 200 tools, want equal numbers of at most 16", counts)
-		}
+		check.Equal(t, counts[0], counts[1])
+		check.True(t, counts[0] <= 16, "got %v statements for 10 and 200 tools, want equal numbers of at most 16", counts)
 		wantRejected(t, execute(t, newExecutor(s), auth.Developer, `{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}`),
 			"QUERY_TOO_COMPLEX", "The operation costs 47637, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once.")
+	})
+}
+
+// interruptedCatalog does something before the first statement that reads what is not
+// in memory.
+type interruptedCatalog struct {
+	*store.Store
+	before func()
+}
+
+func (c *interruptedCatalog) Client() *ent.Client {
+	if before := c.before; before != nil {
+		c.before = nil
+		before()
+	}
+	return c.Store.Client()
+}
+
+// readEarlier returns everything that an index holds of a release, and reviews, which are
+// read from the database.
+func readEarlier(t testing.TB, e *graph.Executor, release int) string {
+	t.Helper()
+	var all strings.Builder
+	for _, selection := range []string{
+		`{tools(limit: 40) {items {slug verdict}}}`,
+		`{tools(limit: 40) {meta {total} items ` + allOfTools + `} retiredTools(limit: 200) {items {slug note}}}`,
+		`{a: tools(sort: score_asc, limit: 200) {items {slug}} b: tools(sort: name_asc, limit: 200) {items {slug}} c: tools(sort: name_desc, limit: 200) {items {slug}}}`,
+		`{a: tools(sort: updated_asc, limit: 200) {items {slug}} b: tools(sort: updated_desc, limit: 200) {items {slug}}}`,
+		`{a: tools(sort: price_asc, limit: 200) {items {slug}} b: tools(sort: price_desc, limit: 200) {items {slug}}}`,
+		`{categories {slug label toolCount tools(limit: 3) {slug}} comparisons(limit: 100) {items {slug title winnerName toolA {slug} toolB {slug}}}}`,
+		`{tools(filter: {search: "lanterne"}) {items {slug}} priceChangeCounts {month category count} releases {nodes {number}}}`,
+	} {
+		all.WriteString(mustExecute(t, e, fmt.Sprintf("query @asOf(release: %d) %s", release, selection)) + "\n")
+	}
+	return all.String()
+}
+
+// An earlier release is derived from memory. No tool is read from the database.
+func TestEarlierReleasesShareTools(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		const releases = 4
+		want := map[int]string{}
+		for release := 1; release <= releases; release++ {
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: release}))
+			want[release] = readEarlier(t, newExecutor(s), release)
+		}
+		e := newExecutor(s)
+		check.OK(t, e.Preload(t.Context()))
+		read := 0
+		s.Read.Tool.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				value, err := next.Query(ctx, q)
+				if tools, ok := value.([]*ent.Tool); ok {
+					read += len(tools)
+				}
+				return value, err
+			})
+		}))
+		for release := releases - 1; release >= 1; release-- {
+			check.Equal(t, readEarlier(t, e, release), want[release], "release %d", release)
+			check.Equal(t, read, 0, "release %d: tools read", release)
+		}
+	})
+}
+
+// A release is published between choosing an earlier one and reading it. The memory
+// suffices only for a few earlier releases.
+func TestEarlierReleaseWhileAnotherIsPublished(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		catalog := &interruptedCatalog{Store: s}
+		log := slog.New(slog.DiscardHandler)
+		e := graphtest.New(graph.Config{Catalog: catalog, Credit: credit, Log: log, Cache: cache.New(300_000, nil, log)})
+		want := map[int]string{}
+		publishNext := func() {
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: len(want)}))
+			want[len(want)+1] = readEarlier(t, newExecutor(s), len(want)+1)
+		}
+		publishNext()
+		publishNext()
+		for range 3 {
+			release := len(want) - 1
+			mustExecute(t, e, `{feed {release}}`)
+			catalog.before = publishNext
+			check.Equal(t, readEarlier(t, e, release), want[release], "release %d", release)
+			check.True(t, catalog.before == nil, "release %d: got nothing read, want a release published in the meantime", release)
+			for release, want := range want {
+				check.Equal(t, readEarlier(t, e, release), want, "release %d later", release)
+			}
+		}
+	})
+}
+
+// A release that is pruned while it is read is not available. The server has not failed,
+// so no error is logged.
+func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for revision := range 2 {
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+		}
+		catalog := &interruptedCatalog{Store: s, before: func() {
+			check.Try(publish.Prune(t.Context(), s, 2)).OK(t)
+		}}
+		var log bytes.Buffer
+		e := graphtest.New(graph.Config{Catalog: catalog, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		got := execute(t, e, auth.Developer, `query @asOf(release: 1) {tools(limit: 40) {items {slug verdict}}}`)
+		if len(got.Errors) != 1 || !strings.HasPrefix(got.Errors[0].Message, "Release 1 is not available.") || got.Data != nil {
+			t.Errorf("got %.300s and %v, want no release 1", got.Data, got.Errors)
+		}
+		check.Lacks(t, log.String(), "level=ERROR", "errors in the log %s", &log)
+	})
+}
+
+// A server that starts can be read while the history is loaded. What needs the history
+// waits for it.
+func TestHistoryIsLoadedLast(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for release := 1; release <= 3; release++ {
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 60, Seed: 3, Revision: release}))
+		}
+		current := []string{
+			`{tools(limit: 200) {items {slug priceHistory {price}}} retiredTools(limit: 200) {items {slug}}}`,
+			`{tools(filter: {search: "lanterne"}) {items {slug}} comparisons(limit: 100) {items {slug}} embeddingsSync {items {__typename}}}`,
+			`{toolGroups(by: category) {key count} priceChangeCounts {month count}}`,
+		}
+		past := []string{
+			`query @asOf(release: 1) {tools(limit: 200) {items {slug name}}}`,
+			`{series(metrics: [count, additions], every: release) {points {value}}}`,
+			`{movers(metric: score, from: "2000-01-01") {slug change}}`,
+		}
+		complete := newExecutor(s)
+		token := decode[struct{ EmbeddingsSync struct{ NextSync string } }](t,
+			mustExecute(t, complete, `query @asOf(release: 1) {embeddingsSync(limit: 100) {nextSync}}`)).EmbeddingsSync.NextSync
+		past = append(past, fmt.Sprintf(`{embeddingsSync(sync: %q) {items {... on EmbeddingsDocument {slug} ... on EmbeddingsDeletion {slug reason}}}}`, token))
+		want := map[string]string{}
+		for _, query := range append(current, past...) {
+			want[query] = mustExecute(t, complete, query)
+		}
+
+		reads, blocked := 0, make(chan struct{})
+		unblock := sync.OnceFunc(func() { close(blocked) })
+		defer unblock() // also if the test fails
+		s.Read.Tool.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				if reads++; reads > 1 { // the first statement reads the current tools
+					<-blocked
+				}
+				return next.Query(ctx, q)
+			})
+		}))
+		e := newExecutor(s)
+		go e.Follow(t.Context(), func(*ent.Release) bool { return true })
+		wait.Until(t, "the newest release is in memory", e.Loaded)
+		for _, query := range current {
+			expect(t, query, mustExecute(t, e, query), want[query])
+		}
+		waiting := make(chan string, len(past))
+		for _, query := range past {
+			ctx, cancel := context.WithDeadline(auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Developer}), time.Time{})
+			p := e.Execute(ctx, graph.Request{Query: query}).Problem()
+			cancel()
+			if p == nil || p.Code != problem.Unavailable { // the caller is not to blame
+				t.Errorf("%s: got %v before the history is loaded, want it to be unavailable", query, p)
+			}
+			go func() { waiting <- query + string(execute(t, e, auth.Developer, query).Data) }()
+		}
+		for _, query := range slices.Repeat(current, 5) { // while the others wait
+			mustExecute(t, e, query)
+		}
+		select {
+		case got := <-waiting:
+			t.Fatalf("got %.200s before the history is loaded, want it to wait", got)
+		default:
+		}
+		unblock()
+		for range past {
+			got := <-waiting
+			for _, query := range past {
+				if data, ok := strings.CutPrefix(got, query); ok {
+					expect(t, query, data, want[query])
+				}
+			}
+		}
 	})
 }

@@ -75,7 +75,7 @@ func TestNestedConnections(t *testing.T) {
 		}
 		Nodes []compared
 	}
-	check := func(t *testing.T, e *graph.Executor, want expected, directive string, random *rand.Rand) {
+	verify := func(t *testing.T, e *graph.Executor, want expected, directive string, random *rand.Rand) {
 		t.Helper()
 		parents, categories := []string{"t0", "t1", "t2", "t3"}, []string{"code", "voix"}
 		about := parents[random.IntN(len(parents))]
@@ -115,9 +115,9 @@ func TestNestedConnections(t *testing.T) {
 		var wanted []expected
 		publishRandom(t, s, 3, func(release int) { wanted = append(wanted, expectedConnections(t, s, release)) })
 		for i := range 40 {
-			check(t, e, wanted[randomReleases-1], "", rand.New(rand.NewPCG(uint64(i), 1)))
+			verify(t, e, wanted[randomReleases-1], "", rand.New(rand.NewPCG(uint64(i), 1)))
 			release := 1 + i%randomReleases
-			check(t, e, wanted[release-1], fmt.Sprintf("query @asOf(release: %d) ", release), rand.New(rand.NewPCG(uint64(i), 1)))
+			verify(t, e, wanted[release-1], fmt.Sprintf("query @asOf(release: %d) ", release), rand.New(rand.NewPCG(uint64(i), 1)))
 		}
 	})
 }
@@ -201,7 +201,7 @@ func TestInvalidNestedArguments(t *testing.T) {
 func TestTypesOfToolChanges(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), newComparison("a", "a", "b")))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Comparison("a", "a", "b")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("b")))
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", &record.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-03", Note: "Fermé."}, feedtest.Tool("b")))
 		expect(t, "types", mustExecute(t, e, `{retiredTool(slug: "a") {changes {nodes {type fields}} updated: changes(types: tool_updated) {nodes {type}}
@@ -227,7 +227,7 @@ func TestFragmentsWithMoreFields(t *testing.T) {
 func TestNestedConnectionsAreReadTogether(t *testing.T) {
 	const part = `comparisonConnection(first: 3) {totalCount nodes {slug toolA {...T}}} changes(first: 2) {edges {node {id before tool {slug}}}}`
 	const query = `query ($n: Int!) {tools(limit: $n) {items {slug ` + part + ` category {toolConnection(first: 3) {nodes {slug}}}}}} fragment T on ComparedTool {changes(last: 1) {nodes {type}}}`
-	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		statements := countStatements(s)
@@ -243,9 +243,8 @@ func TestNestedConnectionsAreReadTogether(t *testing.T) {
 		}
 		// For changes of tools, and of compared tools that are active or retired: their
 		// numbers, events and releases. Two more check the release.
-		if counts[0] != counts[1] || counts[0] > 3*3+2 {
-			t.Errorf("got %v statements, want the same and at most 11", counts)
-		}
+		check.Equal(t, counts[0], counts[1])
+		check.True(t, counts[0] <= 3*3+2, "got %v statements, want the same and at most 11", counts)
 	})
 }
 
@@ -284,9 +283,7 @@ func TestToolChangesWithLongReviews(t *testing.T) {
 				expect(t, "in order", node.ID, all[i])
 			}
 		}
-		if shorter == 0 {
-			t.Error("got all changes, want shorter lists")
-		}
+		check.True(t, shorter != 0, "got all changes, want shorter lists")
 		short := decode[page](t, mustExecute(t, e, `{tools {items {slug changes {nodes {id}}}}}`))
 		for _, item := range short.Tools.Items {
 			expect(t, "without texts", len(item.Changes.Nodes), len(want.changes[item.Slug]))
@@ -319,10 +316,8 @@ func TestErrorsBelowRoot(t *testing.T) {
 			t.Errorf("%s: got %v, want one error of the caller", query, result.Errors)
 			continue
 		}
-		path, err := json.Marshal(result.Errors[0].Path)
-		check.OK(t, err)
-		locations, err := json.Marshal(result.Errors[0].Locations)
-		check.OK(t, err)
+		path := check.Try(json.Marshal(result.Errors[0].Path)).OK(t)
+		locations := check.Try(json.Marshal(result.Errors[0].Locations)).OK(t)
 		check.Equal(t, string(path)+" "+string(locations), want, query)
 	}
 }

@@ -8,12 +8,15 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
@@ -71,9 +74,7 @@ func TestIdentifiers(t *testing.T) {
 			`{"tool":{"id":"tool/plume"},"retiredTool":{"id":"tool/grenier-commun"},"category":{"id":"category/voix"},`+
 				`"comparison":{"id":"comparison/plume-vs-ecritoire-cie"},"releases":{"nodes":[{"id":"release/2"},{"id":"release/1"}]}}`)
 		plain := idsIn(t, mustExecute(t, e, everyID))
-		if len(plain) < 42 {
-			t.Errorf("got %d identifiers, want at least 42", len(plain))
-		}
+		check.True(t, len(plain) >= 42, "got %d identifiers, want at least 42", len(plain))
 		for directive, release := range map[string]string{
 			`@asOf(release: 2)`: "@2", `@asOf(date: "2026-11-11")`: "@2", `@asOf(date: "2030-01-01")`: "@2", `@asOf(release: 1)`: "@1", `@asOf(date: "2026-11-10")`: "@1",
 		} {
@@ -172,7 +173,7 @@ func countStatements(s *store.Store) *atomic.Int64 {
 // A hundred nodes take as many statements as one. One statement reads the newest
 // release, and one checks afterwards that it still exists.
 func TestNodesAreReadTogether(t *testing.T) {
-	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		statements := countStatements(s)
@@ -192,9 +193,204 @@ func TestNodesAreReadTogether(t *testing.T) {
 			for i, n := range []int{1, 50} {
 				statements.Store(0)
 				mustExecute(t, e, `query ($ids: [ID!]!) {nodes(ids: $ids) {id __typename}}`, map[string]any{"ids": ids[kind][5*i:][:n]})
-				if got := statements.Load(); got > most {
-					t.Errorf("%d nodes of type %s: got %d statements, want at most %d", n, kind, got, most)
+				got := statements.Load()
+				check.True(t, got <= most, "%d nodes of type %s: got %d statements, want at most %d", n, kind, got, most)
+			}
+		}
+	})
+}
+
+func TestToolWithLinks(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "a tool", mustExecute(t, e, `{tool(slug: "plume") {name icp icpCode pricing price priceAmount pricePeriod
+			category {slug label avgScore tools(limit: 1) {slug}}
+			comparisons {slug winnerName toolA {slug} toolB {slug __typename}}
+			priceHistory {changedAt price previousPrice}}}`),
+			`{"tool":{"name":"Plume","icp":"mixte","icpCode":"mixte","pricing":"freemium","price":"19,90 €/mois","priceAmount":19.9,"pricePeriod":"mois",`+
+				`"category":{"slug":"redaction","label":"Rédaction","avgScore":7.1,"tools":[{"slug":"ecritoire-cie"}]},`+
+				`"comparisons":[{"slug":"plume-vs-ecritoire-cie","winnerName":"Écritoire & Cie","toolA":{"slug":"plume"},"toolB":{"slug":"ecritoire-cie","__typename":"Tool"}},`+
+				`{"slug":"plume-vs-relire-svp","winnerName":"Plume","toolA":{"slug":"plume"},"toolB":{"slug":"relire-svp","__typename":"Tool"}}],`+
+				`"priceHistory":[{"changedAt":"2026-09-14","price":"19,90 €/mois","previousPrice":"24,90 €/mois"},{"changedAt":"2026-02-02","price":"24,90 €/mois","previousPrice":"14,90 €/mois"},`+
+				`{"changedAt":"2025-04-07","price":"14,90 €/mois","previousPrice":"0 €/mois"}]}}`)
+	})
+}
+
+func TestRetiredToolsInComparisons(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		cited := decode[struct {
+			Comparisons struct {
+				Items []struct {
+					Slug         string
+					ToolA, ToolB struct {
+						Typename     string `json:"__typename"`
+						Slug, Reason string
+						Price        string
+					}
 				}
+			}
+		}](t, mustExecute(t, e, `{comparisons {items {slug toolA {...T} toolB {...T}}}} fragment T on ComparedTool {__typename slug ... on RetiredTool {reason} ... on Tool {price}}`))
+		expect(t, "published ones", len(cited.Comparisons.Items), 13)
+		retired := 0
+		for _, c := range cited.Comparisons.Items {
+			for _, side := range []struct{ typename, slug, reason, price string }{
+				{c.ToolA.Typename, c.ToolA.Slug, c.ToolA.Reason, c.ToolA.Price}, {c.ToolB.Typename, c.ToolB.Slug, c.ToolB.Reason, c.ToolB.Price},
+			} {
+				check.Equal(t, (side.typename == "RetiredTool"), (side.reason != ""), "%s: %+v", c.Slug, side)
+				check.Equal(t, (side.typename == "Tool"), (side.price != ""), "%s: %+v", c.Slug, side)
+				if side.reason == "" {
+					continue
+				}
+				retired++
+				back := mustExecute(t, e, `query ($slug: String!) {retiredTool(slug: $slug) {comparisons {slug}} tool(slug: $slug) {slug}}`, map[string]any{"slug": side.slug})
+				if !strings.Contains(back, `{"slug":"`+c.Slug+`"}`) || !strings.HasSuffix(back, `"tool":null}`) {
+					t.Errorf("%s: got %s, want only a retired tool with comparison %s", side.slug, back, c.Slug)
+				}
+			}
+		}
+		expect(t, "retired tools cited", retired, 2)
+	})
+}
+
+func TestUnpublishedComparisonsAreHidden(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "anywhere", mustExecute(t, e, `{comparison(slug: "lanterne-sourde-vs-glaneuse-aout") {slug} tool(slug: "glaneuse-aout") {comparisons {slug}}}`),
+			`{"comparison":null,"tool":{"comparisons":[]}}`)
+	})
+}
+
+// The same list under several aliases has the fields of each alias.
+func TestCategoryToolsWithAliases(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "aliases", mustExecute(t, e, `{category(slug: "voix") {a: tools(limit: 1) {slug} b: tools(limit: 1) {name} c: tools(limit: 2, sort: name_asc) {slug}}
+			tool(slug: "grain-de-gorge") {category {d: tools(limit: 1) {price}}}}`),
+			`{"category":{"a":[{"slug":"grain-de-gorge"}],"b":[{"name":"Grain de Gorge"}],"c":[{"slug":"echo-alcove"},{"slug":"grain-de-gorge"}]},`+
+				`"tool":{"category":{"d":[{"price":"`+priceOf(t, e, "grain-de-gorge")+`"}]}}}`)
+	})
+}
+
+// Each list of a category's tools has its own limit, even if the same category is
+// selected in several places or nested.
+func TestCategoryToolsInSeveralPlaces(t *testing.T) {
+	const first, second = `{"slug":"grain-de-gorge"}`, `{"slug":"greffier-8"}`
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		for query, want := range map[string]string{
+			`{tool(slug: "greffier-8") {a: category {tools(limit: 1) {slug}} b: category {tools(limit: 2) {slug}}}}`: `{"tool":{"a":{"tools":[` + first + `]},"b":{"tools":[` + first + `,` + second + `]}}}`,
+			`{category(slug: "voix") {tools(limit: 1) {slug category {tools(limit: 1) {slug}}}}}`:                    `{"category":{"tools":[{"slug":"grain-de-gorge","category":{"tools":[` + first + `]}}]}}`,
+			`{category(slug: "voix") {tools(limit: 1) {category {tools(limit: 2) {category {tools(limit: 1) {slug}}}}}}}`: `{"category":{"tools":[{"category":{"tools":[` +
+				`{"category":{"tools":[` + first + `]}},{"category":{"tools":[` + first + `]}}]}}]}}`,
+			`{toolConnection(first: 1, filter: {categories: ["voix"]}) {nodes {category {tools(limit: 1) {slug}}} edges {node {category {tools(limit: 2) {slug}}}}}}`: `{"toolConnection":{"nodes":[{"category":{"tools":[` +
+				first + `]}}],"edges":[{"node":{"category":{"tools":[` + first + `,` + second + `]}}}]}}`,
+		} {
+			expect(t, query, mustExecute(t, e, query), want)
+		}
+	})
+}
+
+func priceOf(t *testing.T, e *graph.Executor, slug string) string {
+	return decode[struct{ Tool struct{ Price string } }](t, mustExecute(t, e, `{tool(slug: "`+slug+`") {price}}`)).Tool.Price
+}
+
+func TestEmbeddings(t *testing.T) {
+	const query = `{embeddings(slug: "plume") {slug name canonicalUrl hash chunkCount chunks {id metadata {section position canonicalUrl tool category score}}}}`
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		document := decode[struct {
+			Embeddings struct {
+				Slug, CanonicalURL, Hash string
+				ChunkCount               int
+				Chunks                   []struct {
+					ID       string
+					Metadata struct {
+						Section, CanonicalURL, Tool, Category string
+						Position                              int
+						Score                                 float64
+					}
+				}
+			}
+		}](t, mustExecute(t, e, query)).Embeddings
+		expect(t, "page", document.CanonicalURL, "https://palmares.example/avis/plume")
+		check.True(t, document.ChunkCount >= 4, "got %+v, want at least 4 chunks and a hash", document)
+		check.Equal(t, len(document.Chunks), document.ChunkCount)
+		check.True(t, strings.HasPrefix(document.Hash, "sha256-"), "got %+v, want at least 4 chunks and a hash", document)
+		for i, chunk := range document.Chunks {
+			expect(t, chunk.ID, []any{chunk.Metadata.Section, chunk.Metadata.Position, chunk.Metadata.CanonicalURL, chunk.Metadata.Tool, chunk.Metadata.Category, chunk.Metadata.Score},
+				[]any{chunk.ID, i, "https://palmares.example/avis/plume#" + chunk.ID, "Plume", "redaction", 8.1})
+		}
+		expect(t, "outside the set", mustExecute(t, e, `{embeddings(slug: "trame-72") {slug} unknown: embeddings(slug: "nobody") {slug}}`), `{"embeddings":null,"unknown":null}`)
+
+		for _, q := range []string{query, `{tools {items {slug embeddings {hash}}}}`, `{tool(slug: "plume") {...F}} fragment F on Tool {embeddings {hash}}`} {
+			wantRejected(t, execute(t, e, auth.Anonymous, q), "UNAUTHENTICATED", "Embeddings require an account. Send an API key as a bearer token in the Authorization header, or sign in with OAuth.")
+		}
+	})
+}
+
+// The verdict and the names of the other sections are public, whether or not the
+// tool has an embeddings document, and belong to the release.
+func TestVerdict(t *testing.T) {
+	review := func(sections ...record.Section) func(*record.Tool) {
+		return func(tool *record.Tool) { tool.Sections = sections }
+	}
+	const query = `query ($slug: String!) {tool(slug: $slug) {verdict reviewSections}}`
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
+			feedtest.Tool("full", review(record.Section{Section: "prix", Text: "Juste."}, record.Section{Section: "verdict", Text: "Bien <b>."})),
+			feedtest.Tool("none", review()), feedtest.Tool("other", review(record.Section{Section: "limites", Text: "Lent."}))))
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02",
+			feedtest.Tool("full", review(record.Section{Section: "verdict", Text: "Mieux."})), feedtest.Tool("none", review()), feedtest.Tool("other", review())))
+		e := newExecutor(s)
+		list := `{tools(sort: name_asc) {items {slug verdict reviewSections}}}`
+		expect(t, "newest", string(execute(t, e, auth.Anonymous, list).Data),
+			`{"tools":{"items":[{"slug":"full","verdict":"Mieux.","reviewSections":["verdict"]},{"slug":"none","verdict":null,"reviewSections":[]},{"slug":"other","verdict":null,"reviewSections":[]}]}}`)
+		expect(t, "release 1", string(execute(t, e, auth.Anonymous, "query @asOf(release: 1) "+list).Data),
+			`{"tools":{"items":[{"slug":"full","verdict":"Bien <b>.","reviewSections":["prix","verdict"]},{"slug":"none","verdict":null,"reviewSections":[]},{"slug":"other","verdict":null,"reviewSections":["limites"]}]}}`)
+		expect(t, "one tool", mustExecute(t, e, query, map[string]any{"slug": "full"}), `{"tool":{"verdict":"Mieux.","reviewSections":["verdict"]}}`)
+	})
+}
+
+func TestFeedAndStatistics(t *testing.T) {
+	const query = `{feed {release updatedAt credit} stats {toolsTotal toolsTested toolsAvgScore toolsAvgScoreOrZero toolsRetired comparisonsTotal} tools {meta {total pages}}}`
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
+		expect(t, "before the first import", mustExecute(t, newExecutor(s), query),
+			`{"feed":{"release":0,"updatedAt":null,"credit":"`+credit+`"},"stats":{"toolsTotal":0,"toolsTested":0,"toolsAvgScore":null,"toolsAvgScoreOrZero":0,"toolsRetired":0,"comparisonsTotal":0},"tools":{"meta":{"total":0,"pages":0}}}`)
+	})
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "demo", mustExecute(t, e, query),
+			`{"feed":{"release":1,"updatedAt":"2026-11-10","credit":"`+credit+`"},"stats":{"toolsTotal":48,"toolsTested":42,"toolsAvgScore":6.99,"toolsAvgScoreOrZero":6.99,"toolsRetired":10,"comparisonsTotal":13},"tools":{"meta":{"total":48,"pages":1}}}`)
+	})
+}
+
+// Each place that selects a tool's comparisons has its own limit.
+func TestComparisonsLimit(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "three places", mustExecute(t, e, `query ($n: Int!) {tool(slug: "plume") {one: comparisons(limit: 1) {slug} two: comparisons(limit: $n) {slug} comparisons {slug}}}`, map[string]any{"n": 2.0}),
+			`{"tool":{"one":[{"slug":"plume-vs-ecritoire-cie"}],"two":[{"slug":"plume-vs-ecritoire-cie"},{"slug":"plume-vs-relire-svp"}],"comparisons":[{"slug":"plume-vs-ecritoire-cie"},{"slug":"plume-vs-relire-svp"}]}}`)
+		wantRejected(t, execute(t, e, "", `{tool(slug: "plume") {comparisons(limit: 201) {slug}}}`), "BAD_USER_INPUT", "limit must be an integer from 1 to 200 (got 201).")
+		wantRejected(t, execute(t, e, "", `{tools {items {comparisons(limit: 0) {slug}}}}`), "BAD_USER_INPUT", "limit must be an integer from 1 to 200 (got 0).")
+	})
+}
+
+// Tools, categories, comparisons and prices are read from the database once, and
+// the number of statements does not depend on the number of tools. Reviews are
+// read each time, between two statements that check the release.
+func TestStatementCount(t *testing.T) {
+	const query = `query ($limit: Int!) {tools(limit: $limit) {meta {total} items {slug name category {label}
+		comparisons {title toolA {name score} toolB {name score}} priceHistory {changedAt price} verdict reviewSections embeddings {chunks {id text}}}}}`
+	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		feedtest.Publish(t, s, data)
+		var statements atomic.Int64
+		s.Read.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				statements.Add(1)
+				return next.Query(ctx, q)
+			})
+		}))
+		for _, limit := range []int{10, 190} {
+			e := newExecutor(s)
+			mustExecute(t, e, query, map[string]any{"limit": limit})
+			first := statements.Swap(0)
+			mustExecute(t, e, query, map[string]any{"limit": limit})
+			if second := statements.Swap(0); first > 16 || second != 5 {
+				t.Errorf("limit %d: got %d and %d statements, want at most 16 and 5", limit, first, second)
 			}
 		}
 	})

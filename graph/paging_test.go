@@ -1,19 +1,26 @@
 package graph_test
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
+	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/tool"
 	"palmares/graph"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
 	"palmares/internal/dev/check"
@@ -24,7 +31,7 @@ import (
 // values, and with all its active tools.
 func onSyntheticCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor, all []*ent.Tool)) {
 	t.Helper()
-	data := syntheticFeed(t, synth.Options{Tools: 330, Seed: 3})
+	data := feedtest.Synthetic(t, synth.Options{Tools: 330, Seed: 3})
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, data)
 		test(t, newExecutor(s), s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).AllX(t.Context()))
@@ -254,7 +261,7 @@ func walk(t *testing.T, e *graph.Executor, connection, size, from string) []stri
 // only for the first one.
 func TestScanFiltersOnce(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 1_500, Seed: 4}))
+		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 1_500, Seed: 4}))
 		e := newExecutor(s)
 		check.OK(t, e.Preload(t.Context()))
 		type pages struct {
@@ -272,9 +279,7 @@ func TestScanFiltersOnce(t *testing.T) {
 			return string(result.Data), after.TotalAlloc - before.TotalAlloc
 		}
 		for _, p := range lists {
-			var err error
-			p.op, err = graph.NewOperation("query ($page: Int!) {" + p.list + " {items {slug} meta {total}}}")
-			check.OK(t, err)
+			p.op = check.Try(graph.NewOperation("query ($page: Int!) {" + p.list + " {items {slug} meta {total}}}")).OK(t)
 			p.scan = &graph.Scan{}
 			read(p, 1, p.scan)
 			want, alone := read(p, 2, nil)
@@ -285,12 +290,151 @@ func TestScanFiltersOnce(t *testing.T) {
 				t.Errorf("%s: got %d bytes allocated in a scan and %d without, want at least %d fewer", p.list, scanned, alone, positions)
 			}
 		}
-		feedtest.Publish(t, s, syntheticFeed(t, synth.Options{Tools: 300, Seed: 5}))
+		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 5}))
 		for _, p := range lists {
 			want, _ := read(p, 2, nil)
-			if got, _ := read(p, 2, p.scan); got != want || !strings.Contains(got, `"slug"`) {
-				t.Errorf("%s of the next release: got %s, want %s", p.list, got, want)
+			got, _ := read(p, 2, p.scan)
+			check.Equal(t, got, want, "%s of the next release", p.list)
+			check.Contains(t, got, `"slug"`, "%s of the next release", p.list)
+		}
+	})
+}
+
+// Each response comes from one release, however fast new ones are published.
+func TestOperationsReadOneRelease(t *testing.T) {
+	var feeds [2][]byte
+	for i := range feeds {
+		feeds[i] = feedtest.Synthetic(t, synth.Options{Tools: 40 + 20*i, Seed: 9, Revision: i})
+	}
+	const query = `{feed {updatedAt} stats {toolsTotal} tools(limit: 200, filter: {priceMax: 100000}) {items {slug} meta {total}} again: tools(limit: 200, sort: name_asc) {items {slug}} toolGroups(by: tier) {count}}`
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		feedtest.Publish(t, s, feeds[0])
+		e := newExecutor(s)
+		ctx, stop := context.WithCancel(t.Context())
+		var releases atomic.Int64
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer stop()
+		all.Go(func() {
+			for i := 1; ctx.Err() == nil; i++ {
+				if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feeds[i%2])), publish.Options{Force: true}); err != nil {
+					t.Error(err)
+					return
+				}
+				releases.Add(1)
+			}
+		})
+		for responses := 0; responses < 20 || releases.Load() < 5; responses++ {
+			if t.Failed() {
+				return // imports have ended
+			}
+			a := decode[struct {
+				Stats struct{ ToolsTotal int }
+				Tools struct {
+					Items []slugItem
+					Meta  struct{ Total int }
+				}
+				Again      struct{ Items []slugItem }
+				ToolGroups []struct{ Count int }
+			}](t, mustExecute(t, e, query))
+			grouped := 0
+			for _, g := range a.ToolGroups {
+				grouped += g.Count
+			}
+			n := a.Stats.ToolsTotal
+			if got := []int{len(a.Tools.Items), a.Tools.Meta.Total, len(a.Again.Items), grouped}; got[0] != n || got[1] != n || got[2] != n || got[3] != n {
+				t.Fatalf("got %v tools, want %d everywhere", got, n)
 			}
 		}
+	})
+}
+
+// A search ignores order, case and accents, and is ordered by relevance unless
+// another order is selected.
+func TestSearch(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		found := func(arguments string) []string {
+			return slugsOf(decode[struct{ Tools struct{ Items []slugItem } }](t, mustExecute(t, e, "{tools("+arguments+") {items {slug}}}")).Tools.Items)
+		}
+		got := found(`filter: {search: "plume"}`)
+		check.MustTrue(t, len(got) != 0, "exact name: got %v, want plume first", got)
+		check.Equal(t, got[0], "plume", "exact name")
+		both := found(`filter: {search: "code agent"}`)
+		if len(both) == 0 || !slices.Equal(both, found(`filter: {search: "AGENT  d'Côde"}`)) {
+			t.Errorf("got %v and %v, want the same tools for the same words", both, found(`filter: {search: "AGENT  d'Côde"}`))
+		}
+		if got, want := found(`filter: {search: "plmue"}`), found(`filter: {search: "plume"}`); len(got) == 0 || got[0] != want[0] {
+			t.Errorf("typo: got %v, want the first of %v", got, want)
+		}
+		sorted := found(`filter: {search: "code agent"}, sort: name_asc`)
+		slices.Sort(both)
+		slices.Sort(sorted)
+		check.Slices(t, sorted, both, "sorted by name")
+		check.Equal(t, len(found(`filter: {search: "code", categories: ["voix"], scoreMin: 10}`)), 0, "with other filters")
+		for _, text := range []string{"🙂", "…!?", "%", "_", `\\\"`, "NEAR(a b)", "a* OR b", "שלום", strings.Repeat("x", 200)} {
+			execute(t, e, auth.Developer, `query ($q: String) {tools(filter: {search: $q}) {items {slug}}}`, map[string]any{"q": text})
+			mustExecute(t, e, `query ($q: String) {tools(filter: {search: $q}) {meta {total}} toolGroups(by: category, filter: {search: $q}) {count}}`, map[string]any{"q": text})
+		}
+		var words []string
+		for i := range 17 {
+			words = append(words, fmt.Sprintf("w%d", i+10))
+		}
+		wantRejected(t, execute(t, e, auth.Developer, `{tools(filter: {search: "`+strings.Join(words, " ")+`"}) {meta {total}}}`), "BAD_USER_INPUT", "The search must have at most 16 different words.")
+		wantRejected(t, execute(t, e, auth.Developer, `{tools(filter: {search: "`+strings.Repeat("x", 201)+`"}) {meta {total}}}`), "BAD_USER_INPUT", "filter.search must have at most 200 characters.")
+		wantRejected(t, execute(t, e, auth.Developer, `{tools(sort: relevance) {meta {total}}}`), "BAD_USER_INPUT", "sort: relevance requires filter.search.")
+		wantRejected(t, execute(t, e, auth.Developer, `{categories {tools(sort: relevance) {slug}}}`), "BAD_USER_INPUT", "sort: relevance is not supported by the tools of a category. Use tools with filter.categories instead.")
+	})
+}
+
+// The pages and the connection of a search have the same tools in the same order:
+// exact names, names that start with the text, names that contain its words, and
+// the rest, each group by score.
+func TestRelevance(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		const query = `filter: {search: "a"}`
+		type node struct {
+			Slug, Name string
+			Score      *float64
+		}
+		all := decode[struct{ Tools struct{ Items []node } }](t, mustExecute(t, e, "{tools("+query+", limit: 200) {items {slug name score}}}")).Tools.Items
+		check.MustTrue(t, len(all) >= 10, "got %d tools, want at least 10", len(all))
+		rank := func(n node) int {
+			switch i := slices.IndexFunc(text.Words(n.Name), func(word string) bool { return strings.HasPrefix(word, "a") }); {
+			case i == 0:
+				return 1
+			case i > 0:
+				return 2
+			}
+			return 3
+		}
+		for i := range all[1:] {
+			if rank(all[i]) > rank(all[i+1]) {
+				t.Errorf("got %s before %s, want better matches first", all[i].Name, all[i+1].Name)
+			}
+			if a, b := all[i].Score, all[i+1].Score; rank(all[i]) == rank(all[i+1]) && (a == nil && b != nil || a != nil && b != nil && *a < *b) {
+				t.Errorf("got %s before %s, want higher scores first", all[i].Name, all[i+1].Name)
+			}
+		}
+		var got []string
+		for after := ""; ; {
+			c := decode[struct {
+				ToolConnection struct {
+					Nodes    []slugItem
+					PageInfo struct {
+						HasNextPage bool
+						EndCursor   string
+					}
+				}
+			}](t, mustExecute(t, e, "{toolConnection("+query+", first: 7"+after+") {nodes {slug} pageInfo {hasNextPage endCursor}}}")).ToolConnection
+			got = append(got, slugsOf(c.Nodes)...)
+			if after = fmt.Sprintf(", after: %q", c.PageInfo.EndCursor); !c.PageInfo.HasNextPage {
+				break
+			}
+		}
+		var want []string
+		for _, n := range all {
+			want = append(want, n.Slug)
+		}
+		expect(t, "connection", got, want)
 	})
 }

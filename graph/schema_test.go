@@ -10,20 +10,19 @@ import (
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"palmares/graph"
+	"palmares/graph/document"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
 
 func loadSchema(t *testing.T) *ast.Schema {
 	t.Helper()
-	files, err := filepath.Glob("schema/*.graphql")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("got %d files and %v, want the schema", len(files), err)
-	}
+	files := check.Try(filepath.Glob("schema/*.graphql")).OK(t)
+	check.MustTrue(t, len(files) != 0, "got %d files, want the schema", len(files))
 	var sources []*ast.Source
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		check.OK(t, err)
+		text := check.Try(os.ReadFile(file)).OK(t)
 		sources = append(sources, &ast.Source{Name: file, Input: string(text)})
 	}
 	return gqlparser.MustLoadSchema(sources...)
@@ -31,33 +30,29 @@ func loadSchema(t *testing.T) *ast.Schema {
 
 func TestSchemaHasDescriptions(t *testing.T) {
 	described := 0
-	check := func(what, description string) {
+	verify := func(what, description string) {
 		described++
-		if strings.TrimSpace(description) == "" {
-			t.Errorf("%s: got no description, want one", what)
-		}
+		check.True(t, strings.TrimSpace(description) != "", "%s: got no description, want one", what)
 	}
 	for name, definition := range loadSchema(t).Types {
 		if definition.BuiltIn {
 			continue
 		}
-		check(name, definition.Description)
+		verify(name, definition.Description)
 		for _, field := range definition.Fields {
 			if strings.HasPrefix(field.Name, "__") {
 				continue
 			}
-			check(name+"."+field.Name, field.Description)
+			verify(name+"."+field.Name, field.Description)
 			for _, argument := range field.Arguments {
-				check(name+"."+field.Name+"("+argument.Name+")", argument.Description)
+				verify(name+"."+field.Name+"("+argument.Name+")", argument.Description)
 			}
 		}
 		for _, value := range definition.EnumValues {
-			check(name+"."+value.Name, value.Description)
+			verify(name+"."+value.Name, value.Description)
 		}
 	}
-	if described < 200 {
-		t.Errorf("got %d definitions, want at least 200", described)
-	}
+	check.True(t, described >= 200, "got %d definitions, want at least 200", described)
 }
 
 // The generated code is what graph/generate writes in a copy of the
@@ -70,22 +65,16 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	}
 	generate := exec.Command("go", "run", "./graph/generate")
 	generate.Dir = module
-	if out, err := generate.CombinedOutput(); err != nil {
-		t.Fatalf("got %v, want success\n%s", err, out)
-	}
-	fresh, err := filepath.Glob(filepath.Join(module, "graph", "*", "*.go"))
-	check.OK(t, err)
+	out, err := generate.CombinedOutput()
+	check.OK(t, err, string(out))
+	fresh := check.Try(filepath.Glob(filepath.Join(module, "graph", "*", "*.go"))).OK(t)
 	for _, file := range fresh {
 		name, _ := filepath.Rel(filepath.Join(module, "graph"), file)
-		want, err := os.ReadFile(file)
-		check.OK(t, err)
-		if got, err := os.ReadFile(name); err != nil || string(got) != string(want) {
-			t.Errorf("graph/%s: got stale code, want the output of make generate", name)
-		}
+		want := check.Try(os.ReadFile(file)).OK(t)
+		got := check.Try(os.ReadFile(name)).OK(t, "graph/%s", name)
+		check.Equal(t, string(got), string(want), "graph/%s", name)
 	}
-	if len(fresh) < 3 {
-		t.Errorf("got %d files, want at least 3", len(fresh))
-	}
+	check.True(t, len(fresh) >= 3, "got %d files, want at least 3", len(fresh))
 }
 
 // copyInto copies a file or a folder without node_modules.
@@ -112,4 +101,20 @@ func copyInto(t *testing.T, from, to string) {
 		return os.WriteFile(filepath.Join(to, name), data, 0o600)
 	})
 	check.OK(t, err)
+}
+
+// Malformed dates would be ignored.
+func TestDatesOfDeprecatedFields(t *testing.T) {
+	for _, definition := range graph.Schema().Types {
+		for _, field := range definition.Fields {
+			directive := field.Directives.ForName("deprecated")
+			if directive == nil || directive.Arguments.ForName("reason") == nil {
+				continue
+			}
+			reason := strings.ToLower(directive.Arguments.ForName("reason").Value.Raw)
+			if (strings.Contains(reason, "since") || strings.Contains(reason, "removed on")) && document.DeprecationOf(field) == nil {
+				t.Errorf("%s.%s: got no dates from %q, want some", definition.Name, field.Name, reason)
+			}
+		}
+	}
 }

@@ -75,9 +75,8 @@ func TestSeriesIsLimited(t *testing.T) {
 		e := newExecutor(s)
 		mustExecute(t, e, "{feed {release}}") // costs depend on the releases
 		got := execute(t, e, "", "{series(metrics: [count], every: week) {key}}")
-		if len(got.Errors) != 1 || !strings.HasPrefix(got.Errors[0].Message, "The series would have more than 1000 points") {
-			t.Errorf("got %v, want an error", got.Errors)
-		}
+		check.Must(t, len(got.Errors), 1, got.Errors)
+		check.True(t, strings.HasPrefix(got.Errors[0].Message, "The series would have more than 1000 points"), "got %v, want an error", got.Errors)
 		if got := execute(t, e, "", "{series(metrics: [count], every: month) {points {value}}}"); len(got.Errors) > 0 || got.Cost < 553 {
 			t.Errorf("got %v and a cost of %d, want 553 points", got.Errors, got.Cost)
 		}
@@ -97,9 +96,7 @@ func TestSeriesStartWithTheHistory(t *testing.T) {
 		const change = `"movers":[{"slug":"a"}]}`
 		check.Equal(t, mustExecute(t, e, query), `{"series":[{"metric":"count","points":[{"release":1,"value":1},{"release":2,"value":2},{"release":3,"value":3}]},`+
 			`{"metric":"additions","points":[{"release":1,"value":0},{"release":2,"value":1},{"release":3,"value":1}]}],`+change)
-		if _, err := publish.Prune(t.Context(), s, 2); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(publish.Prune(t.Context(), s, 2)).OK(t)
 		e = newExecutor(s)
 		check.Equal(t, mustExecute(t, e, query), `{"series":[{"metric":"count","points":[{"release":2,"value":2},{"release":3,"value":3}]},`+
 			`{"metric":"additions","points":[{"release":2,"value":0},{"release":3,"value":1}]}],`+change)
@@ -194,8 +191,7 @@ func checkSlugsOf(t *testing.T, e *graph.Executor, field, want string) {
 // statement.
 func TestDashboardsNeedNoStatements(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		editions, err := demo.Editions()
-		check.OK(t, err)
+		editions := check.Try(demo.Editions()).OK(t)
 		for _, edition := range editions {
 			feedtest.Publish(t, s, edition.Feed)
 		}

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -60,9 +61,7 @@ func TestToolsHaveValues(t *testing.T) {
 					}
 				}
 			}
-			if value.IsValid() && value.IsZero() {
-				t.Errorf("%s.%s: got no value, want one", name, field.Name)
-			}
+			check.True(t, !value.IsValid() || !value.IsZero(), "%s.%s: got no value, want one", name, field.Name)
 		}
 	}
 }
@@ -79,15 +78,13 @@ func TestOrdersAndMetricsAreCheckedAtStartup(t *testing.T) {
 	group := *extended.Types["ToolGroup"]
 	group.Fields = append(slices.Clone(group.Fields), &ast.FieldDefinition{Name: "p99Score", Type: ast.NamedType("Float", nil)})
 	extended.Types = map[string]*ast.Definition{"ToolSort": &sort, "SeriesMetric": &metric, "ToolGroup": &group, "ToolGroupOrder": Schema().Types["ToolGroupOrder"]}
-	if err, want := checkFields(&extended), "tools have no field for the order weight_asc\ntools have no metric mean_weight\ntools have no metric p99Score"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	err, want := checkFields(&extended), "tools have no field for the order weight_asc\ntools have no metric mean_weight\ntools have no metric p99Score"
+	check.Equal(t, fmt.Sprint(err), want)
 }
 
 // Every field of ToolFilter has a condition.
 func TestFiltersHaveConditions(t *testing.T) {
-	empty, err := release.NewCatalog(testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler), 0, nil).Load(t.Context())
-	check.OK(t, err)
+	empty := check.Try(release.NewCatalog(testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler), 0, nil).Load(t.Context())).OK(t)
 	r := newReader(nil, empty, AsOf{}, nil)
 	for i, field := range reflect.VisibleFields(reflect.TypeFor[model.ToolFilter]()) {
 		filter := &model.ToolFilter{}
@@ -132,9 +129,8 @@ func TestSchemaHasEveryField(t *testing.T) {
 					want += word
 				}
 			}
-			if definition := Schema().Types[name]; want != "" && definition.Fields.ForName(want) == nil {
-				t.Errorf("graph/schema: got no field %s.%s, want the field %s of records", name, want, field)
-			}
+			definition := Schema().Types[name]
+			check.True(t, want == "" || definition.Fields.ForName(want) != nil, "graph/schema: got no field %s.%s, want the field %s of records", name, want, field)
 		}
 	}
 }

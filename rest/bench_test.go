@@ -1,7 +1,6 @@
 package rest_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -12,9 +11,8 @@ import (
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
-	"palmares/internal/catalog/publish"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -26,16 +24,12 @@ import (
 // only a few of 5,000 responses. It calls the handler without net/http.
 func BenchmarkUncached(b *testing.B) {
 	s := testkit.Open(b, testkit.SQLite(b))
-	var catalog bytes.Buffer
-	check.OK(b, synth.Write(b.Context(), &catalog, synth.Options{Tools: 5_000, Seed: 1}))
-	_, err := publish.Import(b.Context(), s, feed.NewLines(bytes.NewReader(catalog.Bytes())), publish.Options{})
-	check.OK(b, err)
+	feedtest.Publish(b, s, feedtest.Synthetic(b, synth.Options{Tools: 5_000, Seed: 1}))
 	log := slog.New(slog.DiscardHandler)
 	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: cache.New(64<<20, nil, log)})
 	go executor.Follow(b.Context(), func(*ent.Release) bool { return true }) // as a server does
 	wait.Until(b, "the release is in memory", executor.Loaded)
-	handler, err := rest.NewHandler(config, executor, cache.New(100<<10, nil, log))
-	check.OK(b, err)
+	handler := check.Try(rest.NewHandler(config, executor, cache.New(100<<10, nil, log))).OK(b)
 	var slugs []string
 	for page := range 5 {
 		var body struct{ Data []struct{ Slug string } }
@@ -54,9 +48,8 @@ func BenchmarkUncached(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				w := &httptest.ResponseRecorder{HeaderMap: http.Header{}}
-				if handler.ServeHTTP(w, request(http.MethodGet, path(i))); w.Code != http.StatusOK {
-					b.Fatalf("got %d, want 200", w.Code)
-				}
+				handler.ServeHTTP(w, request(http.MethodGet, path(i)))
+				check.Must(b, w.Code, http.StatusOK)
 			}
 		})
 	}

@@ -1,16 +1,20 @@
 package rest_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -43,22 +47,14 @@ var bulkLists = []string{
 	"/api/v1/comparatifs?", "/api/v1/pricing?", "/api/v1/pricing?category=code&", "/api/v1/cimetiere?", "/api/v1/cimetiere?reason=mort&", "/api/v1/categories?",
 }
 
-func synthetic(t *testing.T, tools int, seed uint64) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	check.OK(t, synth.Write(t.Context(), &out, synth.Options{Tools: tools, Seed: seed}))
-	return out.Bytes()
-}
-
 // itemsOf returns the items of a list from all of its pages.
 func itemsOf(t *testing.T, handler http.Handler, list string) (items []string) {
 	t.Helper()
 	for page := 1; ; page++ {
 		got := get(handler, list+"limit=150&page="+strconv.Itoa(page))
 		var body struct{ Data []json.RawMessage }
-		if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 200 {
-			t.Fatalf("%s: got %d %s, want a page", list, got.Code, got.Body)
-		}
+		check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), list)
+		check.Must(t, got.Code, 200, "%s: %s", list, got.Body)
 		for _, item := range body.Data {
 			items = append(items, string(item))
 		}
@@ -84,10 +80,10 @@ func checkCSV(t *testing.T, list, table, dialect string, items []string) {
 	if excelFR {
 		in.Comma = ';'
 	}
-	rows, err := in.ReadAll()
-	if err != nil || len(rows) != len(items)+1 || strings.HasPrefix(table, "\uFEFF") != (dialect != "") || !strings.HasSuffix(table, "\r\n") {
-		t.Fatalf("%s: got %d rows and %v, want %d", list, len(rows), err, len(items)+1)
-	}
+	rows := check.Try(in.ReadAll()).OK(t, list)
+	check.Must(t, len(rows), len(items)+1, list)
+	check.Must(t, strings.HasPrefix(table, "\uFEFF"), dialect != "", list)
+	check.MustTrue(t, strings.HasSuffix(table, "\r\n"), "%s: got %d rows, want %d", list, len(rows), len(items)+1)
 	for i, item := range items {
 		fields := json.NewDecoder(strings.NewReader(item))
 		fields.UseNumber()
@@ -95,10 +91,8 @@ func checkCSV(t *testing.T, list, table, dialect string, items []string) {
 		check.OK(t, fields.Decode(&want))
 		if price, ok := want["price"].(string); ok {
 			var digits, period string
-			_, err := fmt.Sscanf(price, "%s €/%s", &digits, &period)
-			check.OK(t, err)
-			amount, err := strconv.ParseFloat(strings.Replace(digits, ",", ".", 1), 64)
-			check.OK(t, err)
+			check.Try(fmt.Sscanf(price, "%s €/%s", &digits, &period)).OK(t)
+			amount := check.Try(strconv.ParseFloat(strings.Replace(digits, ",", ".", 1), 64)).OK(t)
 			want["price_amount"] = json.Number(fmt.Sprint(amount))
 			want["price_currency"] = "EUR"
 			want["billing_period"] = map[string]string{"mois": "month", "an": "year", "poste": "seat_month", "requête": "use", "heure": "hour"}[period]
@@ -127,14 +121,14 @@ func TestBulkEqualsPages(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
 		for seed := range uint64(2) {
-			publishFeed(t, s, responses, synthetic(t, 450, 7+seed))
+			publishFeed(t, s, responses, feedtest.Synthetic(t, synth.Options{Tools: 450, Seed: 7 + seed}))
 			for _, list := range bulkLists {
 				items := itemsOf(t, handler, list)
 				total := strconv.Itoa(len(items))
 				got := get(handler, list+"format=ndjson")
-				if got.Code != 200 || got.Body.String() != ndjson(items) || got.Header().Get("X-Total-Count") != total {
-					t.Errorf("%s: got %d, %d bytes and %v, want the %s items of all pages", list, got.Code, got.Body.Len(), got.Header(), total)
-				}
+				check.Equal(t, got.Code, 200, "%s, %d bytes and %v", list, got.Body.Len(), got.Header())
+				check.Equal(t, got.Body.String(), ndjson(items), "%s, %d bytes and %v", list, got.Body.Len(), got.Header())
+				check.Equal(t, got.Header().Get("X-Total-Count"), total, "%s, %d bytes and %v", list, got.Body.Len(), got.Header())
 				atPath := get(handler, strings.Replace(list, "?", ".ndjson?", 1))
 				if atPath.Code != 200 || atPath.Body.String() != got.Body.String() || atPath.Header().Get("ETag") != got.Header().Get("ETag") {
 					t.Errorf("%s at its own path: got %d, %d bytes and %v, want the same as with format=", list, atPath.Code, atPath.Body.Len(), atPath.Header())
@@ -170,9 +164,9 @@ func TestBulkHeaders(t *testing.T) {
 				t.Errorf("%s: got %d %s, want %s", target, got.Code, shown, want)
 			}
 			tag := header.Get("ETag")
-			if other, taken := tags[tag]; taken || tag == "" {
-				t.Errorf("%s: got the ETag %s of %s, want a unique one", target, tag, other)
-			}
+			other, taken := tags[tag]
+			check.Equal(t, taken, false, "%s: the ETag %s of %s", target, tag, other)
+			check.True(t, tag != "", "%s: got the ETag %s of %s, want a unique one", target, tag, other)
 			tags[tag] = target
 			for _, method := range []string{http.MethodGet, http.MethodHead} {
 				again := serve(handler, request(method, target, "If-None-Match", tag))
@@ -180,9 +174,10 @@ func TestBulkHeaders(t *testing.T) {
 					t.Errorf("%s %s with its ETag: got %d %v, want 304", method, target, again.Code, again.Header())
 				}
 			}
-			if head := serve(handler, request(http.MethodHead, target)); head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("ETag") != tag {
-				t.Errorf("HEAD %s: got %d and %d bytes, want the headers alone", target, head.Code, head.Body.Len())
-			}
+			head := serve(handler, request(http.MethodHead, target))
+			check.Equal(t, head.Code, 200, "HEAD %s: %d", target, head.Body.Len())
+			check.Equal(t, head.Body.Len(), 0, "HEAD %s", target)
+			check.Equal(t, head.Header().Get("ETag"), tag, "HEAD %s: %d", target, head.Body.Len())
 			// When the quota is used up, a matching ETag gets 304, any other an error, and
 			// nothing is read.
 			r := request(http.MethodGet, target, "If-None-Match", tag)
@@ -196,9 +191,8 @@ func TestBulkHeaders(t *testing.T) {
 		} {
 			check.Equal(t, get(handler, target).Header().Get("Content-Location"), want, "%s: Content-Location", target)
 		}
-		if got := get(handler, "/api/v1/tools?format=csv", "If-None-Match", get(handler, "/api/v1/tools").Header().Get("ETag")); got.Code != 200 {
-			t.Errorf("with the ETag of another format: got %d, want 200", got.Code)
-		}
+		got := get(handler, "/api/v1/tools?format=csv", "If-None-Match", get(handler, "/api/v1/tools").Header().Get("ETag"))
+		check.Equal(t, got.Code, 200, "the ETag of another format")
 	})
 }
 
@@ -215,13 +209,12 @@ func TestBulkETags(t *testing.T) {
 			changed := config
 			changed.Version = version
 			log := slog.New(slog.DiscardHandler)
-			other, err := rest.NewHandler(changed, graphtest.New(graph.Config{Catalog: s, Log: log}), cache.New(1<<20, nil, log))
-			check.OK(t, err)
+			other := check.Try(rest.NewHandler(changed, graphtest.New(graph.Config{Catalog: s, Log: log}), cache.New(1<<20, nil, log))).OK(t)
 			tags = append(tags, get(other, "/api/v1/tools?format=csv").Header().Get("ETag"))
 		}
-		if tags[0] == tags[1] || tags[1] != tags[2] || tags[2] == tags[3] {
-			t.Errorf("got ETags %v, want a new one for each release and version, and no other", tags)
-		}
+		check.True(t, tags[0] != tags[1], "got ETags %v, want a new one for each release and version, and no other", tags)
+		check.Equal(t, tags[1], tags[2])
+		check.True(t, tags[2] != tags[3], "got ETags %v, want a new one for each release and version, and no other", tags)
 	})
 }
 
@@ -271,12 +264,10 @@ func TestBulkEncodings(t *testing.T) {
 		"zstd": func(r io.Reader) (io.Reader, error) { return zstd.NewReader(r) },
 	} {
 		got := get(handler, "/api/v1/tools?format=ndjson", "Accept-Encoding", encoding)
-		decoder, err := decode(got.Body)
-		check.OK(t, err)
-		body, err := io.ReadAll(decoder)
-		if err != nil || string(body) != want || got.Header().Get("Content-Encoding") != encoding {
-			t.Errorf("%s: got %d bytes in %q and %v, want the same as without", encoding, len(body), got.Header().Get("Content-Encoding"), err)
-		}
+		decoder := check.Try(decode(got.Body)).OK(t)
+		body := check.Try(io.ReadAll(decoder)).OK(t)
+		check.Equal(t, string(body), want)
+		check.Equal(t, got.Header().Get("Content-Encoding"), encoding)
 		tags[got.Header().Get("ETag")] = true
 	}
 	check.Equal(t, len(tags), 3, "ETags")
@@ -306,7 +297,7 @@ func recordWith(before func()) *hookedRecorder {
 func TestBulkSearchesOnce(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	handler, responses := handlerOver(t, s)
-	publishFeed(t, s, responses, synthetic(t, 1_500, 3))
+	publishFeed(t, s, responses, feedtest.Synthetic(t, synth.Options{Tools: 1_500, Seed: 3}))
 	allocated := func(path string) int64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -314,9 +305,8 @@ func TestBulkSearchesOnce(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return int64(after.TotalAlloc - before.TotalAlloc)
 	}
-	if total, _ := strconv.Atoi(get(handler, "/api/v1/tools?search=e").Header().Get("X-Total-Count")); total < 1_000 {
-		t.Fatalf("got %d tools, want five pages or more", total)
-	}
+	total, _ := strconv.Atoi(get(handler, "/api/v1/tools?search=e").Header().Get("X-Total-Count"))
+	check.MustTrue(t, total >= 1_000, "got %d tools, want five pages or more", total)
 	search := allocated("/api/v1/tools?search=e&limit=1") - allocated("/api/v1/tools?limit=1")
 	if more := allocated("/api/v1/tools?format=csv&search=e") - allocated("/api/v1/tools?format=csv"); search < 10_000 || more > 4*search {
 		t.Errorf("got %d more bytes allocated for a download with a search, and %d for a search, want two searches", more, search)
@@ -328,7 +318,7 @@ func TestBulkSearchesOnce(t *testing.T) {
 func TestBulkStartsAtOnce(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	handler, responses := handlerOver(t, s)
-	publishFeed(t, s, responses, synthetic(t, 1_500, 1))
+	publishFeed(t, s, responses, feedtest.Synthetic(t, synth.Options{Tools: 1_500, Seed: 1}))
 	for _, encoding := range []string{"gzip", "br", "zstd"} {
 		got := recordWith(func() {})
 		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson", "Accept-Encoding", encoding))
@@ -342,19 +332,16 @@ func TestBulkStartsAtOnce(t *testing.T) {
 func TestBulkUsesOneRelease(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		publishFeed(t, s, responses, synthetic(t, 900, 1))
+		publishFeed(t, s, responses, feedtest.Synthetic(t, synth.Options{Tools: 900, Seed: 1}))
 		want := ndjson(itemsOf(t, handler, "/api/v1/tools?"))
 		got := recordWith(func() { publishFeed(t, s, responses, feedtest.Catalog("2026-12-01", feedtest.Tool("only"))) })
 		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson"))
 		if got.Body.String() != want || got.Header().Get("X-Service-Release") != "1" {
 			t.Errorf("got %d bytes of release %s, want %d of release 1", got.Body.Len(), got.Header().Get("X-Service-Release"), len(want))
 		}
-		if got.largest > 32<<10 {
-			t.Errorf("got a chunk of %d bytes, want at most 32 KiB", got.largest)
-		}
-		if after := get(handler, "/api/v1/tools?format=ndjson"); after.Header().Get("X-Total-Count") != "1" {
-			t.Errorf("afterwards: got %v, want the new release", after.Header())
-		}
+		check.True(t, got.largest <= 32<<10, "got a chunk of %d bytes, want at most 32 KiB", got.largest)
+		after := get(handler, "/api/v1/tools?format=ndjson")
+		check.Equal(t, after.Header().Get("X-Total-Count"), "1", "afterwards: %v", after.Header())
 	})
 }
 
@@ -363,24 +350,22 @@ func TestBulkUsesOneRelease(t *testing.T) {
 func TestBulkOfReplacedRelease(t *testing.T) {
 	catalog := &struct{ *store.Store }{testkit.Open(t, testkit.SQLite(t))}
 	handler, responses := handlerOver(t, catalog)
-	publishFeed(t, catalog.Store, responses, synthetic(t, 900, 1))
+	publishFeed(t, catalog.Store, responses, feedtest.Synthetic(t, synth.Options{Tools: 900, Seed: 1}))
 	restored := testkit.Open(t, testkit.SQLite(t))
-	publishFeed(t, restored, responses, synthetic(t, 900, 2))
+	publishFeed(t, restored, responses, feedtest.Synthetic(t, synth.Options{Tools: 900, Seed: 2}))
 	got := recordWith(func() { catalog.Store = restored })
 	caught := func() (caught any) {
 		defer func() { caught = recover() }()
 		handler.ServeHTTP(got, request(http.MethodGet, "/api/v1/tools?format=ndjson"))
 		return nil
 	}()
-	if caught != http.ErrAbortHandler {
-		t.Errorf("got %v and %d bytes, want the connection dropped", caught, got.Body.Len())
-	}
+	check.Equal[any](t, caught, http.ErrAbortHandler, got.Body.Len())
 	wantError(t, "before the cache notices", get(handler, "/api/v1/tools?format=ndjson"), 503, "The catalog was replaced by another one. Try again.")
 	responses.Restart(1)
 	want := ndjson(itemsOf(t, handler, "/api/v1/tools?"))
-	if after := get(handler, "/api/v1/tools?format=ndjson"); after.Code != 200 || after.Body.String() != want {
-		t.Errorf("afterwards: got %d and %d bytes, want the restored list", after.Code, after.Body.Len())
-	}
+	after := get(handler, "/api/v1/tools?format=ndjson")
+	check.Equal(t, after.Code, 200, "afterwards: %d", after.Body.Len())
+	check.Equal(t, after.Body.String(), want, "afterwards: %d", after.Body.Len())
 }
 
 func TestBulkConcurrency(t *testing.T) {
@@ -396,9 +381,8 @@ func TestBulkConcurrency(t *testing.T) {
 			running.Go(func() {
 				got := recordWith(func() { started <- struct{}{}; <-finish })
 				handler.ServeHTTP(got, as(1, http.MethodGet))
-				if got.Code != 200 || got.Body.Len() == 0 {
-					t.Errorf("got %d and %d bytes, want a list", got.Code, got.Body.Len())
-				}
+				check.Equal(t, got.Code, 200, got.Body.Len())
+				check.True(t, got.Body.Len() != 0, "got %d and %d bytes, want a list", got.Code, got.Body.Len())
 			})
 			<-started
 		}
@@ -451,7 +435,7 @@ func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 func TestBulkAbandoned(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		publishFeed(t, s, responses, synthetic(t, 450, 1))
+		publishFeed(t, s, responses, feedtest.Synthetic(t, synth.Options{Tools: 450, Seed: 1}))
 		handler.SetSendTime(50 * time.Millisecond)
 		ended := make(chan any, 1)
 		listener := pipeListener{make(chan net.Conn)}
@@ -476,9 +460,7 @@ func TestBulkAbandoned(t *testing.T) {
 		defer stop()
 		select {
 		case caught := <-ended:
-			if caught != http.ErrAbortHandler {
-				t.Errorf("got %v, want the connection dropped", caught)
-			}
+			check.Equal[any](t, caught, http.ErrAbortHandler)
 		case <-ctx.Done():
 			t.Fatal("got a download that does not end, want it dropped")
 		}
@@ -502,9 +484,7 @@ func TestBulkHostileStrings(t *testing.T) {
 		for _, dialect := range []string{"", "&dialect=excel", "&dialect=excel-fr"} {
 			table := get(handler, "/api/v1/tools?format=csv"+dialect).Body.String()
 			checkCSV(t, "hostile", table, dialect, items)
-			if !slices.Contains(strings.Split(strings.ReplaceAll(table, ";", ","), ","), "'+x") {
-				t.Errorf("got %s, want the name '+x with an apostrophe", table)
-			}
+			check.True(t, slices.Contains(strings.Split(strings.ReplaceAll(table, ";", ","), ","), "'+x"), "got %s, want the name '+x with an apostrophe", table)
 		}
 	})
 }
@@ -523,6 +503,151 @@ func TestBulkWithoutCatalog(t *testing.T) {
 			got := get(handler, target)
 			if got.Code != 200 || got.Body.String() != want || got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("X-Total-Count") != "0" {
 				t.Errorf("%s: got %d %q %v, want %q", target, got.Code, got.Body, got.Header(), want)
+			}
+		}
+	})
+}
+
+// cell is a cell of a spreadsheet.
+type cell struct {
+	kind    string // string, float, date, or "" if it is empty
+	value   string // of a number or date
+	text    string // as a reader sees it
+	formula string
+}
+
+// maxColumns is more than any list has. The last cell of a row is repeated to the
+// edge of the sheet.
+const maxColumns = 100
+
+// openInLibreOffice opens a table with the options of an import dialog, and
+// returns the cells of each row.
+func openInLibreOffice(t *testing.T, table []byte, options string) (rows [][]cell) {
+	t.Helper()
+	program, dir := testkit.LibreOffice.Ensure(t), t.TempDir()
+	check.OK(t, os.WriteFile(filepath.Join(dir, "table.csv"), table, 0o600))
+	// A separate profile: LibreOffice cannot run twice with the same one.
+	cmd := exec.CommandContext(t.Context(), program, "-env:UserInstallation=file://"+filepath.Join(dir, "profile"),
+		"--headless", "--infilter=CSV:"+options, "--convert-to", "fods", "--outdir", dir, filepath.Join(dir, "table.csv"))
+	out, err := cmd.CombinedOutput()
+	check.OK(t, err, "LibreOffice %s", string(out))
+	file := check.Try(os.Open(filepath.Join(dir, "table.fods"))).OK(t, "LibreOffice wrote no file: %s", string(out))
+	defer file.Close()
+	return readFlatODS(t, file)
+}
+
+// readFlatODS reads the cells of an OpenDocument spreadsheet in one XML file.
+func readFlatODS(t *testing.T, file io.Reader) (rows [][]cell) {
+	t.Helper()
+	attribute := func(start xml.StartElement, name string) string {
+		for _, a := range start.Attr {
+			if a.Name.Local == name {
+				return a.Value
+			}
+		}
+		return ""
+	}
+	in := xml.NewDecoder(file)
+	var current *cell // while within one
+	var repeated, paragraphs int
+	inParagraph := false
+	for {
+		token, err := in.Token()
+		if errors.Is(err, io.EOF) {
+			return rows
+		}
+		check.OK(t, err)
+		switch element := token.(type) {
+		case xml.StartElement:
+			switch element.Name.Local {
+			case "table-row":
+				rows = append(rows, nil)
+			case "table-cell":
+				current = &cell{kind: attribute(element, "value-type"), formula: attribute(element, "formula")}
+				current.value = attribute(element, "value") + attribute(element, "date-value")
+				repeated, _ = strconv.Atoi(attribute(element, "number-columns-repeated"))
+				paragraphs = 0
+			case "p":
+				if current != nil && paragraphs > 0 {
+					current.text += "\n"
+				}
+				paragraphs++
+				inParagraph = true
+			case "s":
+				if current != nil {
+					spaces, _ := strconv.Atoi(attribute(element, "c"))
+					current.text += strings.Repeat(" ", max(1, spaces))
+				}
+			case "tab":
+				if current != nil {
+					current.text += "\t"
+				}
+			}
+		case xml.CharData:
+			if current != nil && inParagraph {
+				current.text += string(element)
+			}
+		case xml.EndElement:
+			switch element.Name.Local {
+			case "p":
+				inParagraph = false
+			case "table-cell":
+				for range min(max(1, repeated), maxColumns) {
+					rows[len(rows)-1] = append(rows[len(rows)-1], *current)
+				}
+				current = nil
+			}
+		}
+	}
+}
+
+// LibreOffice shows the same values as the API: numbers are numbers, strings are
+// strings, and no string is run as a formula.
+func TestCSVWithLibreOffice(t *testing.T) {
+	names := []string{
+		"=1+1", "+1+1", "-1+1", "@SUM(1;1)", "\t=1+1", `=HYPERLINK("https://example.org";"x")`, "a;b,c", `a "quoted" name`, "l’été à Noël, œuvre",
+		"two\nlines", `"=1+1"`, "'quoted'", "emoji 😀 €", " spaces ",
+	}
+	// The options are separator, quote, UTF-8, first line, formats, language, quoted
+	// fields as text, detect special numbers, and last, evaluate formulas.
+	forms := []struct{ name, query, options string }{
+		{"standard", "format=csv", "44,34,76,1,,1033,false,true,false,false,false,0,true"},
+		{"excel", "format=csv&dialect=excel", "44,34,76,1,,1033,false,true,false,false,false,0,true"},
+		{"excel-fr", "format=csv&dialect=excel-fr", "59,34,76,1,,1036,false,true,false,false,false,0,true"},
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		var tools []any
+		for i, name := range names {
+			tools = append(tools, feedtest.Tool("tool-"+strconv.Itoa(i), func(t *record.Tool) { t.Name, t.Tagline = name, name+" …" }))
+		}
+		publishFeed(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
+		items := itemsOf(t, handler, "/api/v1/tools?")
+		for _, form := range forms {
+			rows := openInLibreOffice(t, get(handler, "/api/v1/tools?"+form.query).Body.Bytes(), form.options)
+			check.MustTrue(t, len(rows) >= len(items)+1, "%s: got %d rows, want %d", form.name, len(rows), len(items)+1)
+			for i, item := range items {
+				var want map[string]any
+				check.OK(t, json.Unmarshal([]byte(item), &want))
+				want["price_amount"], want["price_currency"], want["billing_period"] = 20.0, "EUR", "month"
+				for column, head := range rows[0][:len(want)] {
+					got := rows[i+1][column]
+					switch value := want[head.text].(type) {
+					case nil:
+						check.Equal(t, got, (cell{}), "%s, row %d: as: %s", form.name, i+1, head.text)
+					case float64:
+						if number, err := strconv.ParseFloat(got.value, 64); got.kind != "float" || err != nil || number != value {
+							t.Errorf("%s, row %d: got %+v as %s, want the number %v", form.name, i+1, got, head.text, value)
+						}
+					case string:
+						if strings.Contains("=+-@\t", value[:1]) {
+							value = "'" + value
+						}
+						if got.formula != "" || got.text != value && got.value != value || got.kind == "float" {
+							t.Errorf("%s, row %d: got %+v as %s, want the text %q", form.name, i+1, got, head.text, value)
+						}
+					}
+				}
 			}
 		}
 	})

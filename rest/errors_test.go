@@ -3,14 +3,18 @@ package rest_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -93,9 +97,9 @@ func wantError(t *testing.T, what string, got *httptest.ResponseRecorder, status
 	check.Equal(t, got.Code, status, what)
 	check.Equal(t, got.Body.String(), want, what)
 	header := got.Header()
-	if header.Get("Cache-Control") != "no-store" || header.Get("Content-Type") != "application/json" || header.Get("ETag") != "" {
-		t.Errorf("%s: got headers %v, want uncached JSON without an ETag", what, header)
-	}
+	check.Equal(t, header.Get("Cache-Control"), "no-store", "%s: headers %v", what, header)
+	check.Equal(t, header.Get("Content-Type"), "application/json", "%s: headers %v", what, header)
+	check.Equal(t, header.Get("ETag"), "", "%s: headers %v", what, header)
 }
 
 func TestUnusualRequests(t *testing.T) {
@@ -105,21 +109,19 @@ func TestUnusualRequests(t *testing.T) {
 			"?page=1&limit=50&sort=score_desc", "?sort=score_desc", "?limit=050", "?utm_source=x&y", "?&&", "?;", "?page=1&", "?PAGE=7",
 			"?" + strings.Repeat("a", 8000), "?" + strings.Repeat("a=1&", 2000),
 		} {
-			if got := get(handler, "/api/v1/tools"+query); got.Body.String() != want {
-				t.Errorf("%.40s: got %d %.200s, want the first page", query, got.Code, got.Body)
-			}
+			got := get(handler, "/api/v1/tools"+query)
+			check.Equal(t, got.Body.String(), want, "%.40s: %d %.200s", query, got.Code, got.Body)
 		}
 		for _, query := range []string{"score_min=5e-324", "score_min=1.7976931348623157e308", "obsolescence_max=-1e-320", "page=1000000&limit=200", "category=%F0%9F%AA%B6", "category=" + strings.Repeat("x", 5000)} {
-			if got := get(handler, "/api/v1/tools?"+query); got.Code != 200 {
-				t.Errorf("%s: got %d %s, want 200", query, got.Code, got.Body)
-			}
+			got := get(handler, "/api/v1/tools?"+query)
+			check.Equal(t, got.Code, 200, "%s: %s", query, got.Body)
 		}
 		for _, path := range []string{
 			"tools/", "tools//", "/tools", "tools/plume/", "tools/plume/more", "tools/../tools", "tools/./plume", "../v1/tools", "", "TOOLS", "tools%2Fplume", "tools/%2e%2e",
 		} {
-			if got := get(handler, "/api/v1/"+path); got.Code != 404 || !strings.HasPrefix(got.Body.String(), `{"error":"`) {
-				t.Errorf("%s: got %d %s, want 404", path, got.Code, got.Body)
-			}
+			got := get(handler, "/api/v1/"+path)
+			check.Equal(t, got.Code, 404, "%s: %s", path, got.Body)
+			check.True(t, strings.HasPrefix(got.Body.String(), `{"error":"`), "%s: got %d %s, want 404", path, got.Code, got.Body)
 		}
 		for slug, shown := range map[string]string{
 			"plumage%2Fmore":          "plumage/more",
@@ -155,9 +157,8 @@ func TestCORS(t *testing.T) {
 		"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST, QUERY",
 		"Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, If-Range, Last-Event-ID, Range, traceparent, apollographql-client-name, apollographql-client-version, MCP-Protocol-Version",
 	} {
-		if got := preflight.Header().Get(name); preflight.Code != 204 || got != want {
-			t.Errorf("preflight: got %d with %s %q, want 204 with %q", preflight.Code, name, got, want)
-		}
+		check.Equal(t, preflight.Code, 204, "preflight: %s", name)
+		check.Equal(t, preflight.Header().Get(name), want, "preflight: %s", name)
 	}
 	for _, target := range []string{"/api/v1/tools", "/api/v1/tools?page=x", "/api/v1/tools/nobody"} {
 		got := get(handler, target).Header()
@@ -172,14 +173,13 @@ func TestCORS(t *testing.T) {
 func TestHTTP10(t *testing.T) {
 	server := httptest.NewServer(onSQLite(t))
 	defer server.Close()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
-	check.OK(t, err)
+	conn := check.Try(net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))).OK(t)
 	defer conn.Close()
 	fmt.Fprint(conn, "GET /api/v1/stats HTTP/1.0\r\n\r\n")
-	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || got.StatusCode != 200 || got.ContentLength != 101 || len(got.TransferEncoding) > 0 {
-		t.Errorf("got %+v, %v, want 200 with a content length of 101", got, err)
-	}
+	got := check.Try(http.ReadResponse(bufio.NewReader(conn), nil)).OK(t)
+	check.Equal(t, got.StatusCode, 200)
+	check.Equal(t, got.ContentLength, 101)
+	check.Equal(t, len(got.TransferEncoding), 0)
 }
 
 // A canceled request receives no response and does not affect others.
@@ -188,12 +188,10 @@ func TestCanceledRequest(t *testing.T) {
 		r := request(http.MethodGet, "/api/v1/tools")
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
-		if got := serve(handler, r.WithContext(ctx)); got.Body.Len() > 0 {
-			t.Errorf("got %d %s, want no body", got.Code, got.Body)
-		}
-		if got := get(handler, "/api/v1/tools"); got.Code != 200 {
-			t.Errorf("next request: got %d %s, want 200", got.Code, got.Body)
-		}
+		got := serve(handler, r.WithContext(ctx))
+		check.Equal(t, got.Body.Len(), 0, "%d %s", got.Code, got.Body)
+		got = get(handler, "/api/v1/tools")
+		check.Equal(t, got.Code, 200, "next request: %s", got.Body)
 	})
 }
 
@@ -205,5 +203,258 @@ func TestDatabaseUnavailable(t *testing.T) {
 		wantError(t, "tools", got, 503, "The catalog is temporarily unavailable. Try again in a minute.")
 		check.Equal(t, got.Header().Get("Retry-After"), "5", "Retry-After")
 		check.Equal(t, get(handler, "/api/v1/openapi.json").Code, 200, "OpenAPI document")
+	})
+}
+
+// checkHint requests a target several times, and checks a header of each response.
+func checkHint(t *testing.T, handler http.Handler, target, name, want string) {
+	t.Helper()
+	first := get(handler, target)
+	tag := first.Header().Get("ETag")
+	for what, got := range map[string]http.Header{
+		"GET": first.Header(), "again": get(handler, target).Header(), "HEAD": serve(handler, request(http.MethodHead, target)).Header(),
+		"304": get(handler, target, "If-None-Match", tag).Header(),
+	} {
+		values := got.Values(name)
+		check.Equal(t, strings.Join(values, "\n"), want, "%s (%s): %s %q", target, what, name, values)
+		check.True(t, len(values) <= 1, "%s (%s): got %s %q, want %q", target, what, name, values, want)
+		if want != "" && !strings.Contains(got.Get("Access-Control-Expose-Headers"), name) {
+			t.Errorf("%s (%s): got %s not exposed to pages of other origins, want it exposed", target, what, name)
+		}
+	}
+	check.Equal(t, first.Code, 200, "%s: ETag %q", target, tag)
+	check.True(t, tag != "", "%s: got %d with ETag %q, want 200 with one", target, first.Code, tag)
+}
+
+func TestUnknownParameters(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		// First: a full cache may evict what it has just stored.
+		known, unknown := get(handler, "/api/v1/tools?limit=7"), get(handler, "/api/v1/tools?limit=7&categorie=code")
+		check.Equal(t, unknown.Header().Get("ETag"), known.Header().Get("ETag"), unknown.Header())
+		check.Equal(t, unknown.Header().Get("Cache-Status"), "palmares; hit", unknown.Header())
+		for target, want := range map[string]string{
+			"tools?categorie=code":             "categorie (did you mean category?)",
+			"tools?cat%C3%A9gorie=code":        "cat%C3%A9gorie (did you mean category?)",
+			"tools?min_score=8":                "min_score (did you mean score_min?)",
+			"tools?scoreMin=8&limit=2":         "scoreMin (did you mean score_min?)",
+			"tools?PAGE=7":                     "PAGE (did you mean page?)",
+			"tools?category=code&utm_source=":  "utm_source",
+			"tools?x=1&x=2&y":                  "x, y",
+			"tools?a&b&c&d&e&f":                "a, b, c, d, e",
+			"tools?&&=1&;":                     "%3B",
+			"tools?%0D%0AX-Evil:%201":          "%0D%0AX-Evil%3A+1",
+			"tools?%22%2C%20(x)=1":             "%22%2C+%28x%29",
+			"tools?" + strings.Repeat("é", 40): strings.Repeat("%C3%A9", 10) + "%C3",
+			"tools?" + strings.Repeat("a", 99): strings.Repeat("a", 64),
+			"tools/plume?page=2":               "page",
+			"stats?category=code":              "category",
+			"changes?type=tool.created":        "type (did you mean types?)",
+			"tools.csv?scoremin=8":             "scoremin (did you mean score_min?)",
+			"tools?format=csv&scoremin=8":      "scoremin (did you mean score_min?)",
+			"openapi.json?whatever=1":          "whatever",
+			"openapi.yaml?whatever=1":          "whatever",
+			"tools":                            "",
+			"tools?category=code&sort=name_asc&page=1&limit=3&score_min=1&obsolescence_max=9&as_of=8": "",
+			"tools?format=csv&dialect=excel-fr": "",
+			"tools.csv?format=csv":              "",
+			"tools.csv?token=x":                 "",
+			"pricing?format=csv&token=x":        "",
+			"stats?token=x":                     "token",
+		} {
+			checkHint(t, handler, "/api/v1/"+target, "X-Unknown-Parameters", want)
+		}
+		for _, target := range []string{"tools?pag=1&page=x", "tools/nobody?pag=1"} {
+			got := get(handler, "/api/v1/"+target)
+			check.True(t, got.Code >= 400, "%s: got %d %v, want an error without hints", target, got.Code, got.Header())
+			check.Equal(t, got.Header().Get("X-Unknown-Parameters"), "", "%s: %d %v", target, got.Code, got.Header())
+		}
+	})
+}
+
+func TestUnknownValues(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for target, want := range map[string]string{
+			"v1/tools?category=coding":                      "category=coding (did you mean code?)",
+			"v1/tools?category=Code&score_min=5":            "category=Code (did you mean code?)",
+			"v1/tools?category=R%C3%A9daction":              "category=R%C3%A9daction (did you mean redaction?)",
+			"v1/tools?category=coding&as_of=1":              "category=coding (did you mean code?)",
+			"v1/tools.csv?category=coding":                  "category=coding (did you mean code?)",
+			"v1/tools?category=coding&format=ndjson":        "category=coding (did you mean code?)",
+			"v1/comparatifs?category=voice":                 "category=voice (did you mean voix?)",
+			"v1/pricing?category=images":                    "category=images (did you mean image?)",
+			"v1/cimetiere?category=%0A":                     "category=%0A",
+			"v1/tools?category=code,chat":                   "category=code%2Cchat (one category; for several, use GraphQL: ToolFilter.categories)",
+			"v1/cimetiere?category=code,chat":               "category=code%2Cchat (did you mean code?)",
+			"v1/changes?slug=plum":                          "slug=plum (did you mean plume?)",
+			"v1/changes?slug=zzzzzz&category=nowhere":       "category=nowhere, slug=zzzzzz",
+			"v1/changes?slug=plume":                         "",
+			"v1/changes?slug=plume&types=category.removed":  "",
+			"v1/changes?slug=vigie-3&since=2100-01-01":      "",
+			"v1/changes?slug=code&since=2100-01-01":         "",
+			"v1/changes?category=nowhere":                   "category=nowhere",
+			"embeddings?category=agent":                     "category=agent (did you mean agents?)",
+			"v1/tools?category=" + strings.Repeat("x", 150): "category=" + strings.Repeat("x", 64),
+			"v1/tools?slugs=plume,plum,nobody&limit=1":      "slugs=nobody, slugs=plum (did you mean plume?)",
+			"v1/tools.csv?slugs=plum":                       "slugs=plum (did you mean plume?)",
+			"v1/pricing?slugs=a,b,c,d,e,f":                  "slugs=a, slugs=b, slugs=c, slugs=d, slugs=e",
+			"v1/comparatifs?slugs=plume-vs-ecritoire":       "slugs=plume-vs-ecritoire (did you mean plume-vs-ecritoire-cie?)",
+			"v1/tools?domain=plume.example,nobody.example":  "domain=nobody.example",
+			"v1/tools?slugs=plume&as_of=1":                  "",
+			"v1/tools?domain=https://www.plume.example/x":   "",
+			"v1/tools?category=code":                        "",
+			"v1/tools?category=code&score_min=11":           "",
+			"v1/tools?category=code&page=1000":              "",
+			"v1/tools?page=1000":                            "",
+			"v1/stats?category=coding":                      "",
+		} {
+			checkHint(t, handler, "/api/"+target, "X-Unknown-Values", want)
+		}
+	})
+}
+
+// Before the first import, no category is known, and none can be unknown.
+func TestUnknownValuesWithoutCatalog(t *testing.T) {
+	handler, _ := handlerOver(t, testkit.Open(t, testkit.SQLite(t)))
+	got := get(handler, "/api/v1/tools?category=code")
+	check.Equal(t, got.Code, 200, got.Header())
+	check.Equal(t, got.Header().Get("X-Unknown-Values"), "", got.Header())
+}
+
+func TestNearestSlugs(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for target, want := range map[string]string{
+			"v1/tools/plum":                             "No tool has the slug plum; did you mean plume?",
+			"v1/tools/Pl%C3%BBme":                       "No tool has the slug Plûme; did you mean plume?",
+			"v1/tools/plum/versions":                    "No release has a tool with the slug plum; did you mean plume?",
+			"v1/pricing/enclume8":                       "No tool has the slug enclume8; did you mean enclume-8?",
+			"v1/comparatifs/ecritoire-cie-vs-plume":     "No published comparison has the slug ecritoire-cie-vs-plume; did you mean plume-vs-ecritoire-cie?",
+			"v1/comparatifs/plume-vs-ecritoire":         "No published comparison has the slug plume-vs-ecritoire; did you mean plume-vs-ecritoire-cie?",
+			"embeddings/plum":                           "No tool has the slug plum; did you mean plume?",
+			"v1/tools/nothing-like-it":                  "No tool has the slug nothing-like-it.",
+			"v1/comparatifs/nothing-like-it":            "No published comparison has the slug nothing-like-it.",
+			"v1/tools/plum?as_of=1":                     "No tool has the slug plum; did you mean plume?",
+			"v1/tools/" + strings.Repeat("plume-", 40):  "No tool has the slug " + strings.Repeat("plume-", 40)[:64] + "….",
+			"v1/tools/plume-" + strings.Repeat("x", 90): "No tool has the slug plume-" + strings.Repeat("x", 58) + "…; did you mean plume?",
+		} {
+			wantError(t, target, get(handler, "/api/"+target), 404, want)
+		}
+	})
+}
+
+// A retired tool is not suggested: its path is a 404 too.
+func TestNearestSlugsAreActive(t *testing.T) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		publishFeed(t, s, responses, feedtest.Catalog("2026-11-01", feedtest.Tool("plumes-noires"), &record.Retired{Slug: "plume", Name: "Plume", Category: "code", Reason: "mort", RetiredAt: "2026-01-01", Note: "Fermé."}))
+		wantError(t, "plum", get(handler, "/api/v1/tools/plum"), 404, "No tool has the slug plum; did you mean plumes-noires?")
+	})
+}
+
+// listed is a tool as the list shows it.
+type listed struct {
+	Slug, Pricing, ICP, Price, Category string
+	UpdatedAt                           string `json:"updated_at"`
+	Score                               *float64
+}
+
+// monthly returns the price per month in cents, rounded, or -1.
+func (l listed) monthly(t *testing.T) int {
+	t.Helper()
+	amount, period, _ := strings.Cut(l.Price, " €/")
+	var euros float64
+	check.Try(fmt.Sscan(strings.Replace(amount, ",", ".", 1), &euros)).OK(t, "price %q", l.Price)
+	cents := int(euros*100 + 0.5)
+	switch {
+	case l.Pricing == "gratuit" || cents == 0:
+		return 0
+	case period == "mois":
+		return cents
+	case period == "an":
+		return (2*cents + 12) / 24
+	}
+	return -1
+}
+
+func listTools(t *testing.T, handler http.Handler, query string) (tools []listed) {
+	t.Helper()
+	got := get(handler, "/api/v1/tools?limit=200&"+query)
+	var body struct {
+		Data []listed
+		Meta struct{ Total int }
+	}
+	check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), query)
+	check.Must(t, got.Code, http.StatusOK, "%s: %s", query, got.Body)
+	check.Must(t, body.Meta.Total, len(body.Data), "%s: %s", query, got.Body)
+	return body.Data
+}
+
+// Filters select the tools that have these values in the whole list, in the same order.
+func TestFiltersMatchTheWholeList(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		all := listTools(t, handler, "")
+		for query, matches := range map[string]func(listed) bool{
+			"pricing=gratuit":          func(l listed) bool { return l.Pricing == "gratuit" },
+			"icp=vibe-coder":           func(l listed) bool { return l.ICP == "vibe-coder" },
+			"icp=mixte":                func(l listed) bool { return l.ICP == "mixte" },
+			"price_max=0":              func(l listed) bool { return l.monthly(t) == 0 },
+			"price_max=19.9":           func(l listed) bool { return l.monthly(t) >= 0 && l.monthly(t) <= 1990 },
+			"price_max=20":             func(l listed) bool { return l.monthly(t) >= 0 && l.monthly(t) <= 2000 },
+			"price_max=1000000":        func(l listed) bool { return l.monthly(t) >= 0 },
+			"updated_since=2026-09-01": func(l listed) bool { return l.UpdatedAt >= "2026-09-01" },
+			"pricing=freemium&icp=agentic-engineer&price_max=30&updated_since=2026-01-01&score_min=6": func(l listed) bool {
+				return l.Pricing == "freemium" && l.ICP == "agentic-engineer" && l.monthly(t) >= 0 && l.monthly(t) <= 3000 &&
+					l.UpdatedAt >= "2026-01-01" && l.Score != nil && *l.Score >= 6
+			},
+		} {
+			want := slices.DeleteFunc(slices.Clone(all), func(l listed) bool { return !matches(l) })
+			if got := listTools(t, handler, query); fmt.Sprint(slugs(got)) != fmt.Sprint(slugs(want)) || len(want) == 0 || len(want) == len(all) {
+				t.Errorf("%s: got %v, want %v", query, slugs(got), slugs(want))
+			}
+		}
+		check.Equal(t, len(listTools(t, handler, "price_max=-1")), 0, "a negative price")
+	})
+}
+
+func slugs(tools []listed) (found []string) {
+	for _, l := range tools {
+		found = append(found, l.Slug)
+	}
+	return found
+}
+
+// MCP counts the same tools.
+func TestToolsForTenEuros(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		check.Equal(t, len(listTools(t, handler, "price_max=10")), 15, "tools for at most €10 a month")
+	})
+}
+
+func TestSeveralToolsAtOnce(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for target, want := range map[string]string{
+			"tools?slugs=relire-svp,plume&sort=name_asc":   "plume,relire-svp",
+			"tools?slugs=plume&slugs=relire-svp&limit=1":   "plume",
+			"tools?domain=WWW.plume.example&slugs=plume":   "plume",
+			"tools?domain=plume.example&slugs=relire-svp":  "",
+			"pricing?slugs=relire-svp,plume,plume":         "plume,relire-svp",
+			"pricing?domain=plume.example":                 "plume",
+			"comparatifs?slugs=plume-vs-relire-svp,nobody": "plume-vs-relire-svp",
+			"comparatifs?domain=relire-svp.example":        "plume-vs-relire-svp",
+		} {
+			var body struct{ Data []listed }
+			got := get(handler, "/api/v1/"+target)
+			check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), "%s: %d %s", target, got.Code, got.Body)
+			var slugs []string
+			for _, item := range body.Data {
+				slugs = append(slugs, item.Slug)
+			}
+			check.Equal(t, strings.Join(slugs, ","), want, target)
+		}
+		many := "tools?slugs="
+		for i := range 201 {
+			many += fmt.Sprintf("t%d,", i)
+		}
+		wantError(t, many, get(handler, "/api/v1/"+strings.TrimSuffix(many, ",")), 400, "slugs must have at most 200 values (got 201).")
+		wantError(t, "empty", get(handler, "/api/v1/tools?slugs=plume,"), 400, "slugs must not be empty.")
 	})
 }

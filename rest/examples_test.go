@@ -76,9 +76,8 @@ func TestExamplesComeFromCatalog(t *testing.T) {
 			examples := map[string]string{}
 			for _, path := range documentedPaths(t, got.Body.Bytes()) {
 				examples[path.operation] = path.example
-				if response := get(handler, path.example); response.Code != 200 {
-					t.Errorf("%s: got %d %s, want 200", path.example, response.Code, response.Body)
-				}
+				response := get(handler, path.example)
+				check.Equal(t, response.Code, 200, "%s: %s", path.example, response.Body)
 			}
 			for id, want := range map[string]string{
 				"tool": "/api/v1/tools/" + name + "-best", "price": "/api/v1/pricing/" + name + "-priced",
@@ -102,26 +101,24 @@ func TestExamplesComeFromCatalog(t *testing.T) {
 // Before the first import, and while the database is unavailable, the examples
 // are from the demo catalog, and the document is not cached.
 func TestExamplesWithoutCatalog(t *testing.T) {
-	check := func(t *testing.T, handler http.Handler) {
+	verify := func(t *testing.T, handler http.Handler) {
 		t.Helper()
 		got := get(handler, "/api/v1/openapi.json")
-		if got.Code != 200 || !bytes.Equal(got.Body.Bytes(), document(t)) || got.Header().Get("Cache-Control") != "no-store" {
-			t.Errorf("got %d %v, want the demo document with no-store", got.Code, got.Header())
-		}
+		check.Equal(t, got.Code, 200, got.Header())
+		check.Equal(t, got.Body.String(), string(document(t)), got.Header())
+		check.Equal(t, got.Header().Get("Cache-Control"), "no-store", got.Header())
 	}
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		handler, responses := handlerOver(t, s)
-		check(t, handler)
+		verify(t, handler)
 		publishFeed(t, s, responses, catalogOf("first"))
 		if got := get(handler, "/api/v1/openapi.json"); !strings.Contains(got.Body.String(), "first-best") || got.Header().Get("Cache-Control") == "no-store" {
 			t.Errorf("after the import: got headers %v and %s, want a cacheable document with first-best", got.Header(), got.Body)
 		}
 	})
 	handler, _ := handlerOver(t, unreadable{})
-	check(t, handler)
-	if _, err := handler.Samples(t.Context()); err == nil {
-		t.Error("Samples: got no error from an unavailable database, want one")
-	}
+	verify(t, handler)
+	check.Try(handler.Samples(t.Context())).Fails(t, "Samples")
 }
 
 // unreadable is a catalog whose database is unavailable.
@@ -186,9 +183,8 @@ func TestExplain(t *testing.T) {
 				continue
 			}
 			name, _, _ := strings.Cut(strings.TrimPrefix(query, "query "), " ")
-			if _, err := graph.NewOperation(query); err != nil || strings.Contains(query, "@asOf") != strings.Contains(target, "as_of") {
-				t.Errorf("%s: got %s and %v, want a valid operation as of the same release", target, query, err)
-			}
+			check.Try(graph.NewOperation(query)).OK(t, target)
+			check.Equal(t, strings.Contains(query, "@asOf"), strings.Contains(target, "as_of"), "%s: %s", target, query)
 			encoded, _ := json.Marshal(variables)
 			check.Equal(t, name+" "+string(encoded), want, target)
 		}
@@ -210,9 +206,9 @@ func TestExplainErrors(t *testing.T) {
 	} {
 		_, _, err := handler.Explain(target)
 		p := problem.Of(err)
-		if err == nil || p.Code.Status() >= 500 || !strings.Contains(p.Message, want) {
-			t.Errorf("%q: got %v, want %q", target, err, want)
-		}
+		check.Fails(t, err, target)
+		check.True(t, p.Code.Status() < 500, "%q: got %v, want %q", target, err, want)
+		check.Contains(t, p.Message, want, target)
 	}
 }
 
@@ -220,17 +216,17 @@ func TestOperations(t *testing.T) {
 	handler, _ := handlerOver(t, nil)
 	operations := handler.Operations()
 	open, keyed := rest.Paths()
-	if paths := load(t, document(t)).Paths.Map(); len(operations) != len(paths) || len(open)+len(keyed) != len(paths) {
-		t.Errorf("got %d operations and %d paths, want %d as in the document", len(operations), len(open)+len(keyed), len(paths))
-	}
+	paths := load(t, document(t)).Paths.Map()
+	check.Equal(t, len(operations), len(paths))
+	check.Equal(t, len(open)+len(keyed), len(paths))
 	for _, operation := range operations {
 		query, variables, err := handler.Explain(operation.Example)
 		if isDownload(operation.Path) {
 			query = "" // it is that of the JSON list
 		}
-		if err != nil || query != operation.Query || operation.Summary == "" {
-			t.Errorf("%s: got %v, want its own operation", operation.Path, err)
-		}
+		check.OK(t, err, operation.Path)
+		check.Equal(t, query, operation.Query, operation.Path)
+		check.True(t, operation.Summary != "", "%s: got %v, want its own operation", operation.Path, err)
 		for _, parameter := range operation.Parameters {
 			if _, given := variables[parameter.Name]; given != (parameter.InPath || parameter.Default != nil) {
 				t.Errorf("%s: got a value for %s: %t, want %t", operation.Path, parameter.Name, given, !given)
@@ -267,16 +263,12 @@ func TestReferenceIsComplete(t *testing.T) {
 	for _, object := range handler.Objects() {
 		for _, field := range object.Fields {
 			for _, name := range regexp.MustCompile("`[^`]*`").FindAllString(field.Type, -1) {
-				if !objects[name] {
-					t.Errorf("%s.%s: got type %s, want an object of the reference", object.Name, field.Name, name)
-				}
+				check.True(t, objects[name], "%s.%s: got type %s, want an object of the reference", object.Name, field.Name, name)
 			}
 		}
 	}
 	for _, operation := range handler.Operations() {
-		if !objects[operation.Response] && !isDownload(operation.Path) {
-			t.Errorf("%s: got response %s, want an object", operation.Path, operation.Response)
-		}
+		check.True(t, objects[operation.Response] || isDownload(operation.Path), "%s: got response %s, want an object", operation.Path, operation.Response)
 		for _, parameter := range operation.Parameters {
 			if parameter.Allowed() == "" || parameter.Description == "" {
 				t.Errorf("%s: got no values or description of %s, want both", operation.Path, parameter.Name)
@@ -284,8 +276,6 @@ func TestReferenceIsComplete(t *testing.T) {
 		}
 	}
 	for _, e := range rest.Errors() {
-		if e.Name == "" || e.Description == "" {
-			t.Errorf("got error %v, want a status and its meaning", e)
-		}
+		check.True(t, e.Name != "" && e.Description != "", "got error %v, want a status and its meaning", e)
 	}
 }

@@ -64,14 +64,10 @@ func testGenerated(t *testing.T, count int) {
 			t.Errorf("got %d requests, want %d", sent, count)
 		}
 		for _, status := range []string{"200", "304", "400", "401", "404", "406"} {
-			if seen[status] == 0 {
-				t.Errorf("got no response with status %s, want one", status)
-			}
+			check.True(t, seen[status] != 0, "got no response with status %s, want one", status)
 		}
 		for _, item := range g.doc.Paths.Map() {
-			if seen[item.Get.OperationID] == 0 {
-				t.Errorf("got no request for %s, want one", item.Get.OperationID)
-			}
+			check.True(t, seen[item.Get.OperationID] != 0, "got no request for %s, want one", item.Get.OperationID)
 		}
 		t.Logf("%d requests: %v", sent, seen)
 	})

@@ -1,7 +1,6 @@
 package rest_test
 
 import (
-	"bytes"
 	"flag"
 	"log/slog"
 	"net/http"
@@ -43,8 +42,7 @@ func handlerOver(t testing.TB, catalog release.Database) (*rest.Handler, *cache.
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	responses := cache.New(1<<20, nil, log)
-	handler, err := rest.NewHandler(config, graphtest.New(graph.Config{Catalog: catalog, Log: log}), responses)
-	check.OK(t, err)
+	handler := check.Try(rest.NewHandler(config, graphtest.New(graph.Config{Catalog: catalog, Log: log}), responses)).OK(t)
 	return handler, responses
 }
 
@@ -94,13 +92,8 @@ func golden(t *testing.T, name string, got []byte) {
 		check.OK(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		check.OK(t, os.WriteFile(name, got, 0o644))
 	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatalf("%v\nrun go test ./rest -run 'Golden|OpenAPI' -update", err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-	}
+	want := check.Try(os.ReadFile(name)).OK(t, "run go test ./rest -run 'Golden|OpenAPI' -update")
+	check.Equal(t, string(got), string(want), name)
 }
 
 // listen serves a handler on a free port and returns its URL.

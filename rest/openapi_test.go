@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,9 +25,11 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/vektah/gqlparser/v2/ast"
 	"go.yaml.in/yaml/v3"
 
 	"palmares/auth"
+	"palmares/graph"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/rest"
@@ -36,16 +37,12 @@ import (
 
 func document(t testing.TB) []byte {
 	t.Helper()
-	data, err := rest.Describe(config)
-	check.OK(t, err)
-	return data
+	return check.Try(rest.Describe(config)).OK(t)
 }
 
 func load(t testing.TB, document []byte) *openapi3.T {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(document)
-	check.OK(t, err)
-	return doc
+	return check.Try(openapi3.NewLoader().LoadFromData(document)).OK(t)
 }
 
 type documentedPath struct{ operation, example string }
@@ -88,12 +85,10 @@ func TestOpenAPIDocument(t *testing.T) {
 	doc := load(t, document(t))
 	check.Equal(t, doc.Validate(t.Context(), openapi3.EnableExamplesValidation()), nil)
 	// API consoles would send an example of this header, and receive a 304.
-	if tag := doc.Components.Parameters["If-None-Match"].Value; tag.Example != nil || tag.Schema.Value.Example != nil {
-		t.Error("If-None-Match: got an example, want none")
-	}
-	if doc.Components.Headers["ETag"].Value.Example == nil {
-		t.Error("ETag: got no example, want one")
-	}
+	tag := doc.Components.Parameters["If-None-Match"].Value
+	check.Equal(t, tag.Example, nil, "If-None-Match")
+	check.Equal(t, tag.Schema.Value.Example, nil, "If-None-Match")
+	check.True(t, doc.Components.Headers["ETag"].Value.Example != nil, "ETag: got no example, want one")
 	for path, item := range doc.Paths.Map() {
 		for status, response := range item.Get.Responses.Map() {
 			content := response.Value.Content["application/json"]
@@ -133,14 +128,12 @@ func TestOpenAPIHasOneMediaTypePerResponse(t *testing.T) {
 func TestOpenAPIDocumentIsServed(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		got := get(handler, "/api/v1/openapi.json?whatever=1")
-		if got.Code != 200 || !bytes.Equal(got.Body.Bytes(), document(t)) {
-			t.Errorf("got %d %s, want the document", got.Code, got.Body)
-		}
+		check.Equal(t, got.Code, 200, got.Body)
+		check.Equal(t, got.Body.String(), string(document(t)), got.Body)
 		check.Equal(t, got.Header().Get("X-Service-Updated-At"), "2026-11-10", "date")
 		again := get(handler, "/api/v1/openapi.json", "If-None-Match", got.Header().Get("ETag"))
-		if again.Code != 304 || again.Body.Len() > 0 {
-			t.Errorf("with If-None-Match: got %d, want 304", again.Code)
-		}
+		check.Equal(t, again.Code, 304, "If-None-Match")
+		check.Equal(t, again.Body.Len(), 0, "If-None-Match")
 	})
 }
 
@@ -154,9 +147,9 @@ func TestOperationIDs(t *testing.T) {
 		"/api/v1/tools.csv": "downloadToolsAsCsv", "/api/v1/cimetiere.ndjson": "downloadRetiredToolsAsNdjson",
 		"/api/v1/categories": "listCategories", "/api/v1/stats": "getStatistics", "/api/v1/changes": "listChanges", "/api/embeddings/{slug}": "getEmbeddings",
 	} {
-		if item := paths.Value(path); item == nil || item.Get.OperationID != want {
-			t.Errorf("%s: got %+v, want operation ID %s", path, item, want)
-		}
+		item := paths.Value(path)
+		check.MustTrue(t, item != nil, "%s: got %+v, want operation ID %s", path, item, want)
+		check.Equal(t, item.Get.OperationID, want, path)
 	}
 }
 
@@ -165,51 +158,42 @@ func TestOperationIDs(t *testing.T) {
 // enums.
 func TestOpenAPISchemasSuitGenerators(t *testing.T) {
 	text := string(document(t))
-	if numbers, doubles := strings.Count(text, `"type": "number"`), strings.Count(text, `"format": "double"`); numbers == 0 || numbers != doubles {
-		t.Errorf("got %d numbers, %d of them double, want all", numbers, doubles)
-	}
+	numbers, doubles := strings.Count(text, `"type": "number"`), strings.Count(text, `"format": "double"`)
+	check.True(t, numbers != 0, "got %d numbers, %d of them double, want all", numbers, doubles)
+	check.Equal(t, numbers, doubles)
 	doc := load(t, document(t))
 	for _, name := range []string{"ToolList", "ComparisonList", "PriceList", "RetiredToolList", "CategoryList", "VersionList", "Icp", "Pricing", "RetirementReason", "ToolSort"} {
-		if doc.Components.Schemas[name] == nil {
-			t.Errorf("got no schema %s, want one", name)
-		}
+		check.True(t, doc.Components.Schemas[name] != nil, "got no schema %s, want one", name)
 	}
 	for path, item := range doc.Paths.Map() {
 		if isDownload(path) {
 			continue
 		}
-		if schema := item.Get.Responses.Status(200).Value.Content["application/json"].Schema; schema.Ref == "" {
-			t.Errorf("%s: got an unnamed response, want a component", path)
-		}
+		schema := item.Get.Responses.Status(200).Value.Content["application/json"].Schema
+		check.True(t, schema.Ref != "", "%s: got an unnamed response, want a component", path)
 	}
 	for name, schema := range doc.Components.Schemas {
 		for property, value := range schema.Value.Properties {
-			if value.Ref == "" && len(value.Value.Enum) > 1 {
-				t.Errorf("%s.%s: got an unnamed enum, want a component", name, property)
-			}
+			check.True(t, value.Ref != "" || len(value.Value.Enum) <= 1, "%s.%s: got an unnamed enum, want a component", name, property)
 		}
 	}
 	for _, name := range []string{"Price", "PriceItem", "PriceList"} {
-		if description := doc.Components.Schemas[name].Value.Description; !strings.Contains(strings.ToLower(description), "price") {
-			t.Errorf("%s: got description %q, want one of prices", name, description)
-		}
+		check.Contains(t, strings.ToLower(doc.Components.Schemas[name].Value.Description), "price", name)
 	}
 }
 
 func TestOpenAPIAsYAML(t *testing.T) {
 	handler := onSQLite(t)
 	asJSON, asYAML := get(handler, "/api/v1/openapi.json"), get(handler, "/api/v1/openapi.yaml")
-	if asYAML.Code != 200 || asYAML.Header().Get("Content-Type") != "application/yaml" || !strings.HasPrefix(asYAML.Body.String(), "openapi: 3.0.3\n") {
-		t.Fatalf("got %d %v %.200s, want YAML", asYAML.Code, asYAML.Header(), asYAML.Body)
-	}
+	check.Must(t, asYAML.Code, 200, "%v %.200s", asYAML.Header(), asYAML.Body)
+	check.Must(t, asYAML.Header().Get("Content-Type"), "application/yaml", "%v %.200s", asYAML.Header(), asYAML.Body)
+	check.MustTrue(t, strings.HasPrefix(asYAML.Body.String(), "openapi: 3.0.3\n"), "got %d %v %.200s, want YAML", asYAML.Code, asYAML.Header(), asYAML.Body)
 	var want, got any
 	check.OK(t, json.Unmarshal(asJSON.Body.Bytes(), &want))
 	check.OK(t, yaml.Unmarshal(asYAML.Body.Bytes(), &got))
-	again, err := json.Marshal(got)
-	check.OK(t, err)
-	if err := json.Unmarshal(again, &got); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v and another document, want the same as in JSON", err)
-	}
+	again := check.Try(json.Marshal(got)).OK(t)
+	check.OK(t, json.Unmarshal(again, &got))
+	check.DeepEqual(t, got, want)
 	for _, name := range []string{"Cache-Control", "Vary", "X-Service-Release", "X-Service-Updated-At"} {
 		check.Equal(t, asYAML.Header().Get(name), asJSON.Header().Get(name), name)
 	}
@@ -220,9 +204,9 @@ func TestOpenAPIWithNodeLinters(t *testing.T) {
 	node := nodeTools(t)
 	file := filepath.Join(t.TempDir(), "openapi.json")
 	check.OK(t, os.WriteFile(file, document(t), 0o600))
-	if out := node("redocly", "lint", "--config", "redocly.yaml", file); !strings.Contains(out, "Your API description is valid") || strings.Contains(out, "warning") {
-		t.Errorf("redocly: got %s, want no warnings", out)
-	}
+	out := node("redocly", "lint", "--config", "redocly.yaml", file)
+	check.Contains(t, out, "Your API description is valid", "redocly")
+	check.Lacks(t, out, "warning", "redocly")
 	check.Contains(t, node("spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint", file), "No results", "spectral: want no results")
 }
 
@@ -240,9 +224,7 @@ func TestTypeScriptClientsWithNode(t *testing.T) {
 	node("tsc", "--project", "client")
 	withColumns := clientOutput + " " + toolColumns(t, server)
 	for client, want := range map[string]string{"openapi-fetch": withColumns, "heyapi": withColumns, "orval": clientOutput} {
-		if out := node("node", "client/built/"+client+".js", server); strings.TrimSpace(out) != want {
-			t.Errorf("%s: got %s, want %s", client, out, want)
-		}
+		check.Equal(t, strings.TrimSpace(node("node", "client/built/"+client+".js", server)), want, client)
 	}
 }
 
@@ -251,14 +233,11 @@ const clientOutput = "48 tools, the first Bosco & Matelots, plume 8.1, No tool h
 // toolColumns returns the first line of the download of tools, which clients print too.
 func toolColumns(t *testing.T, server string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/api/v1/tools.csv", nil)
-	check.OK(t, err)
+	r := check.Try(http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/api/v1/tools.csv", nil)).OK(t)
 	r.Header.Set("Authorization", "Bearer key")
-	response, err := http.DefaultClient.Do(r)
-	check.OK(t, err)
+	response := check.Try(http.DefaultClient.Do(r)).OK(t)
 	defer response.Body.Close()
-	columns, err := bufio.NewReader(response.Body).ReadString('\n')
-	check.OK(t, err)
+	columns := check.Try(bufio.NewReader(response.Body).ReadString('\n')).OK(t)
 	return strings.TrimSpace(columns)
 }
 
@@ -304,8 +283,7 @@ func TestGoClient(t *testing.T) {
 // nodeTools installs npm packages and returns a function that runs them.
 func nodeTools(t *testing.T) func(name string, args ...string) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("testdata", "node"))
-	check.OK(t, err)
+	dir := check.Try(filepath.Abs(filepath.Join("testdata", "node"))).OK(t)
 	testkit.NPM(t, dir)
 	run := func(name string, args ...string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -329,13 +307,9 @@ func nodeTools(t *testing.T) func(name string, args ...string) string {
 
 func TestOpenAPISchemasAreDescribed(t *testing.T) {
 	for name, schema := range load(t, document(t)).Components.Schemas {
-		if schema.Value.Description == "" {
-			t.Errorf("%s: got no description, want one", name)
-		}
+		check.True(t, schema.Value.Description != "", "%s: got no description, want one", name)
 		for property, value := range schema.Value.Properties {
-			if value.Ref == "" && value.Value.Description == "" {
-				t.Errorf("%s.%s: got no description, want one", name, property)
-			}
+			check.True(t, value.Ref != "" || value.Value.Description != "", "%s.%s: got no description, want one", name, property)
 		}
 		check.Equal(t, len(schema.Value.Required), len(schema.Value.Properties), "%s: required properties", name)
 	}
@@ -347,8 +321,7 @@ func TestResponsesMatchOpenAPI(t *testing.T) {
 	registerDownloads()
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		doc := load(t, get(handler, "/api/v1/openapi.json").Body.Bytes())
-		router, err := gorillamux.NewRouter(doc)
-		check.OK(t, err)
+		router := check.Try(gorillamux.NewRouter(doc)).OK(t)
 		v := &validator{handler: handler, router: router, seen: map[string]bool{}}
 		for path, item := range doc.Paths.Map() {
 			for _, c := range requestsFor(path, item.Get) {
@@ -356,9 +329,7 @@ func TestResponsesMatchOpenAPI(t *testing.T) {
 			}
 		}
 		for _, status := range []string{"200", "304", "400", "401", "404", "406"} {
-			if !v.seen[status] {
-				t.Errorf("got no response with status %s, want one", status)
-			}
+			check.True(t, v.seen[status], "got no response with status %s, want one", status)
 		}
 	})
 }
@@ -547,9 +518,7 @@ func (v *validator) check(t *testing.T, c trial) {
 		case "Link":
 			optional = got.Code < 400 && (got.Header().Get("X-Total-Count") == "" || isDownload(route.Path)) && !strings.Contains(c.target, "as_of=8") && !strings.Contains(c.target, "/changes")
 		}
-		if !optional && got.Header().Get(name) == "" {
-			t.Errorf("%s: got no header %s, want one", c.target, name)
-		}
+		check.True(t, optional || got.Header().Get(name) != "", "%s: got no header %s, want one", c.target, name)
 	}
 }
 
@@ -557,4 +526,55 @@ func (v *validator) check(t *testing.T, c trial) {
 // spellings of numbers, and empty values.
 func lenient(target string) bool {
 	return strings.HasSuffix(target, "=") || strings.Contains(target, "=NaN") || strings.Contains(target, "=Inf") || strings.Contains(target, "=0x8")
+}
+
+const deprecationLink = `</changelog>; rel="deprecation"; type="text/html"`
+
+func TestDeprecatedPath(t *testing.T) {
+	defer rest.AddDeprecated("/api/v1/old", "stats", "2026-11-16", "2027-06-30")()
+	handler := onSQLite(t)
+	tag := get(handler, "/api/v1/old").Header().Get("ETag")
+	current := get(handler, "/api/v1/stats") // the same operation, which is cached by now
+	for _, c := range []struct {
+		target string
+		code   int
+		tag    string
+	}{{"/api/v1/old", 200, ""}, {"/api/v1/old", 304, tag}, {"/api/v1/old?as_of=1", 200, ""}, {"/api/v1/old?as_of=x", 400, ""}} {
+		got := get(handler, c.target, "If-None-Match", c.tag)
+		header := got.Header()
+		if got.Code != c.code || header.Get("Deprecation") != "@1794787200" || header.Get("Sunset") != "Wed, 30 Jun 2027 00:00:00 GMT" || !slices.Contains(header["Link"], deprecationLink) {
+			t.Errorf("%s: got %d %v, want %d with Deprecation, Sunset and Link", c.target, got.Code, header, c.code)
+		}
+	}
+	for _, got := range []string{current.Header().Get("Deprecation"), get(handler, "/api/v1/stats").Header().Get("Deprecation"), get(handler, "/api/v1/openapi.json").Header().Get("Deprecation")} {
+		check.Equal(t, got, "", "Deprecation on another path")
+	}
+	operation := load(t, document(t)).Paths.Value("/api/v1/old").Get
+	check.Equal(t, operation.Deprecated, true)
+	check.Contains(t, operation.Description, "Deprecated since 2026-11-16, to be removed on 2027-06-30.")
+	check.True(t, operation.Responses.Status(200).Value.Headers["Sunset"] != nil, "got %+v, want a deprecated operation with its dates and headers", operation)
+	check.True(t, !load(t, document(t)).Paths.Value("/api/v1/stats").Get.Deprecated, "got /api/v1/stats deprecated, want only the old path")
+	demo, _ := handlerOver(t, nil)
+	operations := demo.Operations()
+	old := operations[len(operations)-1]
+	check.Equal(t, old.Path, "/api/v1/old")
+	check.True(t, old.Deprecated != "", "got %+v, want it deprecated for the reference", old)
+	check.Equal(t, operations[0].Deprecated, "")
+}
+
+func TestDeprecatedFieldOfAResponse(t *testing.T) {
+	field := graph.Schema().Types["Statistics"].Fields.ForName("toolsTested")
+	defer func(before ast.DirectiveList) { field.Directives = before }(field.Directives)
+	field.Directives = ast.DirectiveList{{Name: "deprecated", Arguments: ast.ArgumentList{{
+		Name: "reason", Value: &ast.Value{Kind: ast.StringValue, Raw: "It is useless. Deprecated since 2026-11-16."},
+	}}}}
+	header := get(onSQLite(t), "/api/v1/stats").Header()
+	check.Equal(t, header.Get("Deprecation"), "@1794787200", header)
+	check.Equal(t, header.Get("Sunset"), "", header)
+	check.True(t, slices.Contains(header["Link"], deprecationLink), "got %v, want Deprecation and Link, and no Sunset", header)
+	doc := load(t, document(t))
+	properties := doc.Components.Schemas["Statistics"].Value.Properties
+	check.Equal(t, properties["tools_tested"].Value.Deprecated, true)
+	check.Equal(t, properties["tools_total"].Value.Deprecated, false)
+	check.True(t, !doc.Paths.Value("/api/v1/stats").Get.Deprecated, "got the path deprecated, want only its field")
 }

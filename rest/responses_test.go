@@ -126,9 +126,9 @@ func TestEmptyCatalog(t *testing.T) {
 			"/api/v1/tools/plume": `{"error":"No tool has the slug plume."}`,
 		} {
 			got := get(handler, target)
-			if body := got.Body.String(); body != want || got.Header().Get("X-Service-Updated-At") != "" || got.Header().Get("Cache-Control") != "no-store" {
-				t.Errorf("%s: got %s %v, want %s, no date and no-store", target, body, got.Header(), want)
-			}
+			check.Equal(t, got.Body.String(), want, "%s: %v", target, got.Header())
+			check.Equal(t, got.Header().Get("X-Service-Updated-At"), "", "%s: %v", target, got.Header())
+			check.Equal(t, got.Header().Get("Cache-Control"), "no-store", "%s: %v", target, got.Header())
 		}
 	})
 }
@@ -139,21 +139,16 @@ func TestHead(t *testing.T) {
 	for _, target := range []string{"/api/v1/tools", "/api/v1/tools/plume", "/api/v1/tools/nobody", "/api/v1/openapi.json"} {
 		var responses [2]*http.Response
 		for i, method := range []string{http.MethodGet, http.MethodHead} {
-			r, err := http.NewRequest(method, server.URL+target, nil)
-			check.OK(t, err)
+			r := check.Try(http.NewRequest(method, server.URL+target, nil)).OK(t)
 			r.Header.Set("Accept-Encoding", "identity")
-			if responses[i], err = http.DefaultClient.Do(r); err != nil {
-				t.Fatal(err)
-			}
+			responses[i] = check.Try(http.DefaultClient.Do(r)).OK(t)
 			body, _ := io.ReadAll(responses[i].Body)
 			responses[i].Body.Close()
 			responses[i].Header.Del("Date")
 			responses[i].Header.Del("Cache-Status") // the second response is cached
 			check.Equal(t, (len(body) > 0), (method == http.MethodGet), "%s %s: body of bytes: %d", method, target, len(body))
 		}
-		if fmt.Sprint(responses[0].Status, responses[0].Header) != fmt.Sprint(responses[1].Status, responses[1].Header) {
-			t.Errorf("HEAD %s: got %s %v, want %s %v, as for GET", target, responses[1].Status, responses[1].Header, responses[0].Status, responses[0].Header)
-		}
+		check.Equal(t, fmt.Sprint(responses[0].Status, responses[0].Header), fmt.Sprint(responses[1].Status, responses[1].Header), "HEAD %s", target)
 	}
 }
 
@@ -175,9 +170,7 @@ func TestNotFoundUsesOneRelease(t *testing.T) {
 			}
 		}()
 		for responses := 0; responses < 50 || published.Load() < 4; responses++ {
-			if ctx.Err() != nil {
-				t.Fatalf("got %d releases in time, want at least 4", published.Load())
-			}
+			check.OK(t, ctx.Err(), "%d releases in time", published.Load())
 			got := get(handler, "/api/v1/tools/plume")
 			if body := got.Body.String(); got.Code != 200 && !strings.Contains(body, "The tool plume is retired;") {
 				t.Fatalf("got %d %s, want 200 or a retired tool", got.Code, body)

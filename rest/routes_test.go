@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"reflect"
 	"testing"
 
 	"palmares/internal/core/params"
@@ -24,9 +23,8 @@ func TestInvalidRoutes(t *testing.T) {
 		{path: "/api/v1/x", query: "stats", id: "getX", deprecated: "2026-11-16", sunset: "2026-11-15"},
 	} {
 		routes = append(valid[:len(valid):len(valid)], invalid)
-		if _, _, err := buildEndpoints(); err == nil {
-			t.Errorf("%+v: got no error, want one", invalid)
-		}
+		_, _, err := buildEndpoints()
+		check.Fails(t, err, "%+v", invalid)
 	}
 }
 
@@ -38,18 +36,14 @@ func TestEveryOperationIsUsed(t *testing.T) {
 	for _, e := range endpoints {
 		delete(operations, e.query)
 	}
-	if len(operations) > 0 {
-		t.Errorf("got unused operations in queries/: %v, want none", operations)
-	}
+	check.Equal(t, len(operations), 0, operations)
 }
 
 // FuzzParameters checks that the canonical form of an accepted query string has
 // the same values, and is its own canonical form.
 func FuzzParameters(f *testing.F) {
 	endpoints, _, err := buildEndpoints()
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	for _, query := range []string{
 		"", "page=2&limit=10", "sort=name_asc&category=code", "score_min=-0&obsolescence_max=1e21", "category=%C3%A9+%26", "limit=%30%37",
 		"page=1&page=1", "page=", "%ff", "&&=&", "reason=mort;x", "score_min=1e-320", "types=tool.updated&types=tool.created,tool.updated&since=2026-01-01",
@@ -60,16 +54,15 @@ func FuzzParameters(f *testing.F) {
 		for _, e := range endpoints {
 			variables, err := e.read(query)
 			if err != nil {
-				if p := problem.Of(err); p.Code.Status() != 400 || p.Message == "" {
-					t.Errorf("%s?%q: got %v, want a 400", e.path, query, err)
-				}
+				p := problem.Of(err)
+				check.Equal(t, p.Code.Status(), 400, "%s?%q", e.path, query)
+				check.True(t, p.Message != "", "%s?%q: got %v, want a 400", e.path, query, err)
 				continue
 			}
 			canonical := params.Canonical(e.inQuery, variables)
-			again, err := e.read(canonical)
-			if err != nil || !reflect.DeepEqual(variables, again) || params.Canonical(e.inQuery, again) != canonical {
-				t.Errorf("%s?%q: got %v and %v from the canonical form %q, want %v", e.path, query, again, err, canonical, variables)
-			}
+			again := check.Try(e.read(canonical)).OK(t, "%s?%q", e.path, query)
+			check.DeepEqual(t, variables, again, "%s?%q", e.path, query)
+			check.Equal(t, params.Canonical(e.inQuery, again), canonical, "%s?%q", e.path, query)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
@@ -44,24 +45,18 @@ func (x *vectorIndex) read(t *testing.T, handler http.Handler, path string, betw
 			Data     []map[string]any
 			NextSync *string `json:"next_sync"`
 		}
-		if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 200 {
-			t.Fatalf("%s: got %d %s, want a page", path, got.Code, got.Body)
-		}
+		check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), path)
+		check.Must(t, got.Code, 200, "%s: %s", path, got.Body)
 		for _, item := range body.Data {
 			slug := item["slug"].(string)
 			if item["deleted"] == true {
-				if x.documents[slug] == "" {
-					t.Errorf("%s: got the deletion of %s, want only documents of the client", path, slug)
-				}
+				check.True(t, x.documents[slug] != "", "%s: got the deletion of %s, want only documents of the client", path, slug)
 				delete(x.documents, slug)
 				x.reasons[slug] = item["reason"].(string)
 				continue
 			}
-			document, err := json.Marshal(item)
-			check.OK(t, err)
-			if x.documents[slug] == string(document) {
-				t.Errorf("%s: got unchanged document %s, want only changed ones", path, slug)
-			}
+			document := check.Try(json.Marshal(item)).OK(t)
+			check.True(t, x.documents[slug] != string(document), "%s: got unchanged document %s, want only changed ones", path, slug)
 			x.documents[slug] = string(document)
 		}
 		if body.NextSync != nil {
@@ -129,8 +124,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var handler http.Handler
 		publish := func(release int) {
-			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(randomReviews(random, release))), publish.Options{Force: true})
-			check.OK(t, err)
+			feedtest.Publish(t, s, randomReviews(random, release))
 			handler = serving(t, s) // with an empty cache
 		}
 		reasons := map[string]int{}
@@ -162,9 +156,7 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 			}
 		}
 		for _, reason := range []string{"retired", "removed", "left_set", "left_filter"} {
-			if reasons[reason] == 0 {
-				t.Errorf("got no deletion because %s, want some: the test is too weak", reason)
-			}
+			check.True(t, reasons[reason] != 0, "got no deletion because %s, want some: the test is too weak", reason)
 		}
 
 		// A release that is published between two pages changes nothing.
@@ -187,8 +179,7 @@ func canonical(t *testing.T, document string) string {
 	t.Helper()
 	var value any
 	check.OK(t, json.Unmarshal([]byte(document), &value))
-	encoded, err := json.Marshal(value)
-	check.OK(t, err)
+	encoded := check.Try(json.Marshal(value)).OK(t)
 	return string(encoded)
 }
 
@@ -218,9 +209,8 @@ func TestSyncTokens(t *testing.T) {
 			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), publish.Options{})
 			check.OK(t, err)
 		}
-		if got := get(handler, "/api/embeddings"); got.Body.String() != `{"data":[],"next_sync":null}` {
-			t.Errorf("before the first release: got %d %s, want nothing", got.Code, got.Body)
-		}
+		got := get(handler, "/api/embeddings")
+		check.Equal(t, got.Body.String(), `{"data":[],"next_sync":null}`, "before the first release: %d %s", got.Code, got.Body)
 		tokenAt := func(path string) string {
 			index := &vectorIndex{documents: map[string]string{}}
 			index.read(t, handler, path, nil)
@@ -242,8 +232,7 @@ func TestSyncTokens(t *testing.T) {
 		future := &vectorIndex{documents: map[string]string{}}
 		future.read(t, serving(t, other), "/api/embeddings", nil)
 
-		decoded, err := base64.RawURLEncoding.DecodeString(first)
-		check.OK(t, err)
+		decoded := check.Try(base64.RawURLEncoding.DecodeString(first)).OK(t)
 		decoded[len(decoded)-3]++
 		verify := func(query string, status int, wants ...string) {
 			t.Helper()
@@ -262,9 +251,8 @@ func TestSyncTokens(t *testing.T) {
 			text := release + " 1 "
 			sum := sha256.Sum256([]byte(text))
 			forged := base64.RawURLEncoding.EncodeToString(append(sum[:6], text...))
-			if got := get(handler, "/api/embeddings?sync="+forged); got.Code != 400 && got.Code != 410 {
-				t.Errorf("forged token of release %s: got %d %s, want 400 or 410", release, got.Code, got.Body)
-			}
+			got := get(handler, "/api/embeddings?sync="+forged)
+			check.True(t, got.Code == 400 || got.Code == 410, "forged token of release %s: got %d %s, want 400 or 410", release, got.Code, got.Body)
 		}
 		verify("sync="+strings.Repeat("A", 3000), 400, "sync")
 		verify("sync="+elsewhere.token, 410, "release 1 of", "without sync")
@@ -279,9 +267,96 @@ func TestSyncTokens(t *testing.T) {
 		verify("format=csv", 200) // this path has no such parameter
 
 		publishDay(s, 3)
-		_, err = publish.Prune(t.Context(), s, 3)
-		check.OK(t, err)
+		check.Try(publish.Prune(t.Context(), s, 3)).OK(t)
 		handler = serving(t, s)
 		verify("sync="+first, 410, "release 1, which is no longer available. The oldest available release is 3.", "without sync")
+	})
+}
+
+// changesPage is a response of /api/v1/changes.
+type changesPage struct {
+	Data []json.RawMessage
+	Next string
+}
+
+// readChanges returns a page of changes and the path in its Link header.
+func readChanges(t *testing.T, handler http.Handler, target string) (page changesPage, next string) {
+	t.Helper()
+	got := get(handler, target)
+	check.Must(t, got.Code, 200, "%s: %s", target, got.Body)
+	check.OK(t, json.Unmarshal(got.Body.Bytes(), &page))
+	for _, link := range got.Header()["Link"] {
+		if address, rel, _ := strings.Cut(strings.TrimPrefix(link, "<"), ">"); rel == `; rel="next"` {
+			u := check.Try(url.Parse(address)).OK(t)
+			check.Equal(t, u.Query().Get("after"), page.Next, "%s: after in Link", target)
+			next = u.RequestURI()
+		}
+	}
+	check.MustTrue(t, next != "", "%s: got headers %v, want a link to the next page", target, got.Header())
+	return page, next
+}
+
+// Following the link reads each event once, exactly as webhooks deliver it, and
+// ends at a page that can be requested again later.
+func TestChangesAreTheJournal(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler := demoOn(t, s)
+		for query, selected := range map[string]journal.Query{
+			"?limit=7": {},
+			"?limit=3&types=price.changed&types=tool.retired,tool.updated": {Types: []string{"price.changed", "tool.retired", "tool.updated"}},
+			"?limit=200&category=code":                                     {Categories: []string{"code"}},
+			"?slug=plume":                                                  {Slug: "plume"},
+			"?limit=200&as_of=3":                                           {UpTo: 3, Earlier: true},
+			"?since=2999-01-01":                                            {From: 1_000_000},
+		} {
+			selected.Limit = 10_000
+			events := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, selected)).OK(t)
+			var want, got []string
+			for _, e := range events {
+				want = append(want, string(e.JSON()))
+			}
+			target, last := "/api/v1/changes"+query, ""
+			for {
+				page, next := readChanges(t, handler, target)
+				for _, event := range page.Data {
+					got = append(got, string(event))
+				}
+				if len(page.Data) == 0 {
+					last = page.Next
+					break
+				}
+				target = next
+			}
+			check.Slices(t, got, want, query)
+			page, _ := readChanges(t, handler, "/api/v1/changes?after="+last)
+			check.True(t, !strings.Contains(query, "limit=7") || len(page.Data) == 0, "%s: got %d events after the last page, want none", query, len(page.Data))
+		}
+	})
+}
+
+// An empty page without after can be resumed: the next release is read from its
+// first event.
+func TestChangesResumeAfterEmptyPage(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		publishFeed(t, s, responses, catalogOf("first"))
+		page, next := readChanges(t, handler, "/api/v1/changes?types=tool.removed")
+		check.Must(t, len(page.Data), 0, "next %q", page.Next)
+		check.MustTrue(t, page.Next != "", "got %d events and next %q, want none and a cursor", len(page.Data), page.Next)
+		publishFeed(t, s, responses, catalogOf("second"))
+		page, _ = readChanges(t, handler, next)
+		check.Equal(t, len(page.Data), 3, "events")
+		page, _ = readChanges(t, handler, "/api/v1/changes?after=evt_999999999999999999")
+		check.Equal(t, len(page.Data), 0)
+		check.Equal(t, page.Next, "evt_999999999999999999")
+	})
+}
+
+func TestChangesUntil(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		all := get(handler, "/api/v1/changes?types=tool.created&limit=200").Body.String()
+		early := get(handler, "/api/v1/changes?types=tool.created&limit=200&until=2000-01-01").Body.String()
+		check.Contains(t, all, `"id":"evt_`)
+		check.Lacks(t, early, `"id":"evt_`)
 	})
 }

@@ -1,9 +1,11 @@
 package document_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"palmares/graph"
 	"palmares/graph/document"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
 )
 
@@ -76,12 +79,11 @@ func TestCalculate(t *testing.T) {
 			continue
 		}
 		_, variables, p := document.Variables(graph.Schema(), doc.Operations[0], nil)
-		if p != nil {
-			t.Fatal(p)
-		}
-		if got := document.Calculate(doc.Operations[0], variables, c.catalog); got.Total != c.want || got.NeedsKey != strings.Contains(c.query, "embeddings") || document.NeedsKey(doc.Operations[0]) != got.NeedsKey {
-			t.Errorf("%s: got cost %d, and a key needed: %t, want %d", c.query, got.Total, got.NeedsKey, c.want)
-		}
+		check.Must(t, p, nil)
+		got := document.Calculate(doc.Operations[0], variables, c.catalog)
+		check.Equal(t, got.Total, c.want, c.query)
+		check.Equal(t, got.NeedsKey, strings.Contains(c.query, "embeddings"), c.query)
+		check.Equal(t, document.NeedsKey(doc.Operations[0]), got.NeedsKey, c.query)
 	}
 }
 
@@ -97,8 +99,7 @@ func TestPricesAreChecked(t *testing.T) {
 		{`interface I {a: Int @cost(once: "5")} type Query implements I {a: Int}`, "Query.a: the field has other directives in I"},
 		{`interface I {a: Int @cost(once: "5")} type Query implements I {a: Int @cost(once: "5") b: Secret @requiresKey} type Secret @requiresKey {a: Int}`, "<nil>"},
 	} {
-		definitions, err := os.ReadFile("../schema/cost.graphql")
-		check.OK(t, err)
+		definitions := check.Try(os.ReadFile("../schema/cost.graphql")).OK(t)
 		schema := gqlparser.MustLoadSchema(&ast.Source{Input: string(definitions) + c.wrong})
 		check.Equal(t, fmt.Sprint(document.CheckPrices(schema)), c.want, c.wrong)
 	}
@@ -158,22 +159,64 @@ func TestSizes(t *testing.T) {
 		{"{feed {...F " + strings.Repeat("@a ", 10_000) + "}} fragment F on Feed {release}", tooMuch},
 	} {
 		_, errs := newParser(limits).Parse(c.query)
-		if got := fmt.Sprint(errs); (len(errs) > 0) != (c.want != "") || !strings.Contains(got, c.want) {
-			t.Errorf("%.120s: got %s, want %q", c.query, got, c.want)
-		}
+		check.Equal(t, len(errs) > 0, c.want != "", "%.120s", c.query)
+		check.Contains(t, fmt.Sprint(errs), c.want, "%.120s", c.query)
 	}
 }
 
 // A null variable is only an error in an argument that must not be null.
 func TestNullArguments(t *testing.T) {
 	doc, errs := newParser(graph.DefaultLimits).Parse("query ($s: String = \"a\", $c: String) {tool(slug: $s) {slug} comparisons(category: $c) {items {slug}}}")
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	check.Must(t, len(errs), 0, errs)
 	for _, c := range []struct {
 		variables map[string]any
 		want      string
 	}{{nil, ""}, {map[string]any{"s": "a", "c": nil}, ""}, {map[string]any{"s": nil, "c": "a"}, "slug"}} {
 		check.Equal(t, document.Calculate(doc.Operations[0], c.variables, document.Size{}).NullArgument, c.want, c.variables)
 	}
+}
+
+// FuzzDocument checks that comments do not change the identity of a document, that converted
+// variables are in their final form, and that every accepted operation has a cost.
+func FuzzDocument(f *testing.F) {
+	for query, variables := range map[string]string{
+		"{feed {release}}": `{}`,
+		"query ($n: Int! = 2, $f: ToolFilter) {tools(limit: $n, filter: $f) {items {...T}}} fragment T on Tool {slug alternatives {slug}}": `{"n":3,"f":{"categories":["code"],"scoreMin":7}}`,
+		"query ($s: [SeriesMetric!]!) {series(metrics: $s, every: month) {points {value}}}":                                                `{"s":"count"}`,
+		"{a: tool(slug: \"plume\") @skip(if: false) {slug} ... on Query {stats {toolsTotal}}}":                                             `null`,
+		"subscription {released {release}}":       `{"unknown":1}`,
+		"{tools(limit: 99999999999) {items}} # x": `{`,
+	} {
+		f.Add(query, variables)
+	}
+	parser := document.NewParser(graph.Schema(), graph.DefaultLimits, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
+	f.Fuzz(func(t *testing.T, query, variables string) {
+		doc, errs := parser.Parse(query)
+		if len(errs) > 0 {
+			check.Equal(t, doc, nil, "%q: %v", query, errs)
+			check.True(t, errs[0].Message != "", "%q: got %v, want an error with a message", query, errs)
+			return
+		}
+		if again, errs := parser.Parse("# comment\n,," + query + "\n,# comment"); len(errs) > 0 || again.ID != doc.ID {
+			t.Errorf("%q: got %v with comments, want the same document", query, errs)
+		}
+		var given map[string]any
+		decoder := json.NewDecoder(strings.NewReader(variables))
+		decoder.UseNumber()
+		if decoder.Decode(&given) != nil {
+			return
+		}
+		for _, op := range doc.Operations {
+			read, withDefaults, p := document.Variables(graph.Schema(), op, given)
+			if p != nil {
+				check.Equal(t, p.Code, problem.BadInput, "%q with %q: %v", query, variables, p)
+				continue
+			}
+			if again, _, p := document.Variables(graph.Schema(), op, read); p != nil || !reflect.DeepEqual(again, read) {
+				t.Errorf("%q with %q: got %v and %v from %v, want the same", query, variables, again, p, read)
+			}
+			cost := document.Calculate(op, withDefaults, document.Size{Tools: 100, Categories: 10})
+			check.True(t, cost.Total >= 0, "%q with %q: got cost %d, want none below 0", query, variables, cost.Total)
+		}
+	})
 }

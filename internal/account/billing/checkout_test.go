@@ -24,10 +24,8 @@ import (
 
 func TestSubscribe(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		address, err := s.Subscribe(t.Context(), s.account)
-		if err != nil || !strings.HasPrefix(address, "https://checkout.stripe.test/") {
-			t.Fatalf("got %q, %v, want the address of a checkout", address, err)
-		}
+		address := check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
+		check.MustTrue(t, strings.HasPrefix(address, "https://checkout.stripe.test/"), "got %q, want the address of a checkout", address)
 		wantForm(t, s.fake.only(t, "POST /v1/customers"), map[string]string{
 			"email": owner, "metadata[account]": fmt.Sprint(s.account.ID),
 		})
@@ -44,13 +42,11 @@ func TestSubscribe(t *testing.T) {
 			"subscription_data[metadata][account]": fmt.Sprint(s.account.ID),
 			"success_url":                          publicURL + "/en/account/plan/done", "cancel_url": publicURL + "/en/account/plan",
 		})
-		if len(s.fake.requests("GET /v1/prices")) > 0 {
-			t.Error("got a lookup of the configured price, want none")
-		}
-		row, err := s.Customer(t.Context(), s.account)
-		if err != nil || row == nil || row.ID != "cus_1" || row.Email != owner {
-			t.Errorf("got %v, %v, want cus_1", row, err)
-		}
+		check.Equal(t, len(s.fake.requests("GET /v1/prices")), 0)
+		row := check.Try(s.Customer(t.Context(), s.account)).OK(t)
+		check.MustTrue(t, row != nil, "got %v, want cus_1", row)
+		check.Equal(t, row.ID, "cus_1")
+		check.Equal(t, row.Email, owner)
 		s.wantPlan(auth.Developer) // not paid yet
 	})
 }
@@ -101,10 +97,8 @@ func (s *fixture) holdResponses(what string, many int) {
 
 func (s *fixture) wantCustomers(want int) {
 	s.t.Helper()
-	n, err := s.Store.Write.Customer.Query().Where(customer.AccountID(s.account.ID)).Count(s.t.Context())
-	if err != nil || n != want {
-		s.t.Errorf("got %d customers, %v, want %d", n, err, want)
-	}
+	n := check.Try(s.Store.Write.Customer.Query().Where(customer.AccountID(s.account.ID)).Count(s.t.Context())).OK(s.t)
+	check.Equal(s.t, n, want)
 }
 
 // If Stripe has created two customers, only one is used.
@@ -114,9 +108,8 @@ func TestSubscribeWithTwoIdempotencyKeys(t *testing.T) {
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() {
-				if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-					t.Error(err)
-				}
+				_, err := s.Subscribe(t.Context(), s.account)
+				check.Equal(t, err, nil)
 			})
 			for len(s.fake.requests("POST /v1/customers")) == 0 { // until the first request has been sent
 				time.Sleep(time.Millisecond)
@@ -131,12 +124,9 @@ func TestSubscribeWithTwoIdempotencyKeys(t *testing.T) {
 func TestSubscribeReusesOpenCheckout(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.fake.sessions = []map[string]any{{"status": "open", "url": ""}, {"status": "open", "url": "https://checkout.stripe.test/left-open"}}
-		address, err := s.Subscribe(t.Context(), s.account)
-		check.OK(t, err)
+		address := check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 		check.Equal(t, address, "https://checkout.stripe.test/left-open", "want an address")
-		if len(s.fake.requests("POST /v1/checkout/sessions")) > 0 {
-			t.Error("got a second checkout, want the open one")
-		}
+		check.Equal(t, len(s.fake.requests("POST /v1/checkout/sessions")), 0)
 	})
 }
 
@@ -148,18 +138,15 @@ func TestSubscribeTwice(t *testing.T) {
 		_, err := s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.BadInput)
 		s.wantPlan(auth.Pro)
-		if len(s.fake.requests("POST /v1/checkout/sessions")) > 0 {
-			t.Error("got a second checkout, want the open one")
-		}
+		check.Equal(t, len(s.fake.requests("POST /v1/checkout/sessions")), 0)
 	})
 }
 
 func wantProblem(t *testing.T, err error, code problem.Code) {
 	t.Helper()
 	var p *problem.Problem
-	if !errors.As(err, &p) || p.Code != code {
-		t.Errorf("got %v, want %s", err, code)
-	}
+	check.MustTrue(t, errors.As(err, &p), "got %v, want %s", err, code)
+	check.Equal(t, p.Code, code)
 }
 
 // All pages of a list of subscriptions are read.
@@ -188,10 +175,9 @@ func TestSync(t *testing.T) {
 		s.wantPlan(auth.Pro)
 		s.fake.set("cus_1")
 		var synced []string
-		err := s.SyncAll(t.Context(), func(row *ent.Customer) { synced = append(synced, row.ID+row.Status+row.Edges.Account.Email) })
-		if err != nil || len(synced) != 1 || synced[0] != "cus_1"+owner {
-			t.Errorf("got %q, %v, want one customer", synced, err)
-		}
+		check.OK(t, s.SyncAll(t.Context(), func(row *ent.Customer) { synced = append(synced, row.ID+row.Status+row.Edges.Account.Email) }))
+		check.Must(t, len(synced), 1, synced)
+		check.Equal(t, synced[0], "cus_1"+owner)
 		s.wantPlan(auth.Developer)
 	})
 }
@@ -200,9 +186,7 @@ func TestSync(t *testing.T) {
 func TestDisabled(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		closed := New(Config{Store: s.Store, Log: s.Log})
-		if closed.Enabled() {
-			t.Error("got billing enabled, want it disabled")
-		}
+		check.True(t, !closed.Enabled(), "got billing enabled, want it disabled")
 		_, err := closed.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.NotFound)
 		_, err = closed.Manage(t.Context(), s.account)
@@ -229,13 +213,11 @@ func TestManage(t *testing.T) {
 		wantProblem(t, err, problem.BadInput)
 		s.customer()
 		s.fake.pages = []map[string]any{saved()}
-		if _, created, err := s.SetUpPortal(t.Context()); err != nil || !created {
-			t.Fatalf("got %v, %v, want a new configuration", created, err)
-		}
-		address, err := s.Manage(t.Context(), s.account)
-		if err != nil || !strings.HasPrefix(address, "https://") {
-			t.Errorf("got %q, %v, want an address", address, err)
-		}
+		_, created, err := s.SetUpPortal(t.Context())
+		check.OK(t, err)
+		check.Must(t, created, true)
+		address := check.Try(s.Manage(t.Context(), s.account)).OK(t)
+		check.True(t, strings.HasPrefix(address, "https://"), "got %q, want an address", address)
 		wantForm(t, s.fake.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
 			"customer": "cus_1", "return_url": publicURL + "/en/account/plan/back", "configuration": "bpc_created",
 		})
@@ -247,9 +229,7 @@ func TestManageWithDefaultConfiguration(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		s.fake.pages = []map[string]any{saved()}
-		if _, err := s.Manage(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(s.Manage(t.Context(), s.account)).OK(t)
 		wantForm(t, s.fake.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
 			"customer": "cus_1", "return_url": publicURL + "/en/account/plan/back",
 		})
@@ -264,9 +244,7 @@ func TestManageBeforeSetUp(t *testing.T) {
 		wantProblem(t, err, problem.Unavailable)
 		text := problem.Of(err).Message
 		s.wantNoInternalText(text)
-		if strings.Contains(text, "billing setup") {
-			t.Errorf("got %q, want no instructions for operators", text)
-		}
+		check.Lacks(t, text, "billing setup")
 		check.Contains(t, s.log.String(), "run palmares billing setup", "log")
 	})
 }
@@ -284,9 +262,7 @@ func TestManageWithARestrictedKey(t *testing.T) {
 		s.fake.pages = nil
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.Internal)
-		if strings.Contains(s.log.String(), "run palmares billing setup") {
-			t.Error("got instructions that do not help in the log, want none")
-		}
+		check.Lacks(t, s.log.String(), "run palmares billing setup", "instructions that do not help in the log")
 	})
 }
 
@@ -294,9 +270,9 @@ func TestSetUpPortal(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		for _, want := range []bool{true, false} { // created once, then found
 			id, created, err := s.SetUpPortal(t.Context())
-			if err != nil || created != want || id != "bpc_created" {
-				t.Fatalf("got %q, %v, %v, want bpc_created, %v", id, created, err, want)
-			}
+			check.OK(t, err)
+			check.Must(t, created, want)
+			check.Must(t, id, "bpc_created")
 		}
 		wantForm(t, s.fake.only(t, "POST /v1/billing_portal/configurations"), map[string]string{
 			"features[payment_method_update][enabled]": "true", "features[invoice_history][enabled]": "true",
@@ -329,12 +305,8 @@ func TestCallLimit(t *testing.T) {
 		s.customer()
 		s.fake.pages = []map[string]any{saved()}
 		for range maxCallsPerMinute / 2 {
-			if _, err := s.Manage(t.Context(), s.account); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-				t.Fatal(err)
-			}
+			check.Try(s.Manage(t.Context(), s.account)).OK(t)
+			check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 		}
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.TooMany)
@@ -343,9 +315,8 @@ func TestCallLimit(t *testing.T) {
 		check.Equal(t, len(s.fake.requests("POST /v1/billing_portal/sessions")), maxCallsPerMinute/2, "calls")
 		check.Equal(t, s.count(&ent.Account{ID: s.account.ID + 1}), nil, "another account")
 		s.wait(time.Minute)
-		if _, err := s.Manage(t.Context(), s.account); err != nil {
-			t.Errorf("a minute later: got %v, want no error", err)
-		}
+		_, err = s.Manage(t.Context(), s.account)
+		check.Equal(t, err, nil, "a minute later")
 	})
 }
 
@@ -358,16 +329,15 @@ func TestCancel(t *testing.T) {
 		s.fake.set("cus_1", live, over)
 		check.OK(t, s.Cancel(t.Context(), s.account))
 		s.fake.only(t, "DELETE /v1/subscriptions/"+live.id)
-		if len(s.fake.requests("DELETE /v1/subscriptions/"+over.id)) > 0 {
-			t.Error("got an ended subscription canceled again, want it left alone")
-		}
+		check.Equal(t, len(s.fake.requests("DELETE /v1/subscriptions/"+over.id)), 0)
 		if n := s.emails(); n != 0 { // there will be one about the account
 			t.Errorf("got %d emails, want 0", n)
 		}
 		check.OK(t, s.accounts.Delete(t.Context(), s.account))
-		if row := s.row(); row.AccountID != nil || row.Status != "canceled" || row.Email != "" {
-			t.Errorf("got customer %v, want it canceled and without an account", row)
-		}
+		row := s.row()
+		check.Equal(t, row.AccountID, nil)
+		check.Equal(t, row.Status, "canceled")
+		check.Equal(t, row.Email, "")
 		// A change of address that is being sent to Stripe does not restore it.
 		s.reconcile(t.Context())
 		stale := s.row()
@@ -385,9 +355,7 @@ func TestCancelWithOpenCheckout(t *testing.T) {
 		check.OK(t, s.Cancel(t.Context(), s.account))
 		wantForm(t, s.fake.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
 		s.fake.only(t, "POST /v1/checkout/sessions/cs_open/expire")
-		if len(s.fake.requests("POST /v1/checkout/sessions/cs_paid/expire")) > 0 {
-			t.Error("got a paid checkout expired, want it left alone")
-		}
+		check.Equal(t, len(s.fake.requests("POST /v1/checkout/sessions/cs_paid/expire")), 0)
 	})
 }
 
@@ -409,9 +377,7 @@ func TestCancelIsOvertaken(t *testing.T) {
 		})
 		check.OK(t, s.Cancel(t.Context(), s.account))
 		for id, status := range s.fake.statuses("cus_1") {
-			if Live(status) {
-				t.Errorf("got subscription %s %s, want it canceled", id, status)
-			}
+			check.True(t, !Live(status), "got subscription %s %s, want it canceled", id, status)
 		}
 		s.fake.only(t, "POST /v1/checkout/sessions/cs_open/expire")
 		s.wantPlan(auth.Developer)
@@ -460,9 +426,9 @@ func TestDeleteDuringAnEvent(t *testing.T) {
 	check.Equal(t, <-code, http.StatusOK, "status")
 	check.Equal(t, <-deleted, nil)
 	s.reconcile(t.Context())
-	if row := s.row(); row.AccountID != nil || Live(row.Status) {
-		t.Errorf("got customer %v, want it canceled and without an account", row)
-	}
+	row := s.row()
+	check.Equal(t, row.AccountID, nil)
+	check.True(t, !Live(row.Status), "got customer %v, want it canceled and without an account", row)
 }
 
 func TestCancelWhileStripeFails(t *testing.T) {
@@ -495,8 +461,8 @@ func TestPaidForADeletedAccount(t *testing.T) {
 			s.reconcile(t.Context())
 		}
 		s.fake.only(t, "DELETE /v1/subscriptions/"+sub.id)
-		if row := s.row(); row.AccountID != nil || row.Status != "canceled" {
-			t.Errorf("got customer %v, want it canceled and without an account", row)
-		}
+		row := s.row()
+		check.Equal(t, row.AccountID, nil)
+		check.Equal(t, row.Status, "canceled")
 	})
 }

@@ -2,6 +2,8 @@ package billing
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"math"
 	"net/http"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
 )
 
@@ -42,9 +45,8 @@ func TestInvalidSignatures(t *testing.T) {
 			}
 		}
 		s.wantPlan(auth.Developer)
-		if len(s.fake.requests("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
-			t.Error("got an event applied, want none")
-		}
+		check.Equal(t, len(s.fake.requests("GET /v1/subscriptions")), 0)
+		check.True(t, s.applied() == 0, "got an event applied, want none")
 		s.wantStatus(s.deliver(t.Context(), event, good), http.StatusOK)
 		s.wantPlan(auth.Pro)
 	})
@@ -93,9 +95,8 @@ func TestIgnoredEvents(t *testing.T) {
 			s.wantStatus(s.send(eventAbout("evt_nobody", "balance.available", object)), http.StatusOK)
 		}
 		s.wantStatus(s.send([]byte(`{"object":"event","id":"evt_empty"}`)), http.StatusOK)
-		if len(s.fake.requests("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
-			t.Error("got an event applied, want none")
-		}
+		check.Equal(t, len(s.fake.requests("GET /v1/subscriptions")), 0)
+		check.True(t, s.applied() == 0, "got an event applied, want none")
 	})
 }
 
@@ -148,9 +149,9 @@ func TestSameEventConcurrently(t *testing.T) {
 func (s *fixture) wantAppliedOnce() {
 	s.t.Helper()
 	s.wantPlan(auth.Pro)
-	if n, row := s.applied(), s.row(); n != 1 || row.Revision != 1 {
-		s.t.Errorf("got %d events and revision %d, want 1 and 1", n, row.Revision)
-	}
+	n, row := s.applied(), s.row()
+	check.Equal(s.t, n, 1)
+	check.Equal(s.t, row.Revision, 1)
 }
 
 // The order of events does not matter, because the state is read from Stripe.
@@ -245,13 +246,10 @@ func (s *fixture) wantNewCustomer() {
 		s.t.Fatalf("got customer %v, want none", row)
 	}
 	s.wait(time.Minute)
-	if _, err := s.Subscribe(s.t.Context(), s.account); err != nil {
-		s.t.Fatal(err)
-	}
-	row, err := s.Customer(s.t.Context(), s.account)
-	if err != nil || row == nil || row.ID != "cus_2" {
-		s.t.Fatalf("got %v, %v, want a new customer", row, err)
-	}
+	check.Try(s.Subscribe(s.t.Context(), s.account)).OK(s.t)
+	row := check.Try(s.Customer(s.t.Context(), s.account)).OK(s.t)
+	check.MustTrue(s.t, row != nil, "got %v, want a new customer", row)
+	check.Must(s.t, row.ID, "cus_2")
 }
 
 // The same if Stripe fails when the event arrives.
@@ -313,9 +311,7 @@ func TestSubscribeWithDeletedCustomer(t *testing.T) {
 		s.subscribed()
 		s.fake.deleteObject("cus_1")
 		s.wait(time.Minute) // for another idempotency key
-		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 		s.wantPlan(auth.Developer)
 		s.wantCustomers(1)
 	})
@@ -342,5 +338,113 @@ func TestEventSignedInTheFuture(t *testing.T) {
 		// Small differences between clocks are tolerated.
 		s.wantStatus(s.deliver(t.Context(), event, signed(event, webhookSecret, time.Now().Add(4*time.Minute))), http.StatusOK)
 		s.wantPlan(auth.Pro)
+	})
+}
+
+func idOf(event []byte) string {
+	var known struct{ ID string }
+	_ = json.Unmarshal(event, &known)
+	return known.ID
+}
+
+// An event that failed is applied when it is repeated.
+func TestStripeFails(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.customer()
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
+		for _, failing := range []http.HandlerFunc{internalError, closeConnection} {
+			s.fake.failWith(failing)
+			s.wantStatus(s.send(event), http.StatusServiceUnavailable)
+			s.wantPlan(auth.Developer)
+		}
+		s.fake.recover()
+		s.wantStatus(s.send(event), http.StatusOK)
+		s.wantPlan(auth.Pro)
+		check.Contains(t, s.log.String(), stripeMessage, "cause in the log")
+	})
+}
+
+func TestStripeTimeout(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.customer()
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
+		s.fake.failWith(neverRespond)
+		ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer stop()
+		s.wantStatus(s.deliver(ctx, event, signed(event, webhookSecret, time.Now())), http.StatusServiceUnavailable)
+		s.fake.recover()
+		s.wantStatus(s.send(event), http.StatusOK)
+		s.wantPlan(auth.Pro)
+	})
+}
+
+// Users never see Stripe's messages. The message says whether trying again
+// helps.
+func TestFailedCalls(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.customer()
+		s.foundPrice.Store(nil)
+		for name, c := range map[string]struct {
+			how  http.HandlerFunc
+			code problem.Code
+			text string
+		}{
+			"failing":   {internalError, problem.Unavailable, "Try again in a minute"},
+			"busy":      {tooMany, problem.Unavailable, "Try again in a minute"},
+			"rejecting": {reject, problem.Internal, "trying again will not help"},
+		} {
+			s.fake.failWith(c.how)
+			for what, do := range map[string]func() error{
+				"subscribe":       func() error { _, err := s.Subscribe(t.Context(), s.account); return err },
+				"manage":          func() error { _, err := s.Manage(t.Context(), s.account); return err },
+				"set up":          func() error { _, _, err := s.SetUpPrice(t.Context()); return err },
+				"set up the page": func() error { _, _, err := s.SetUpPortal(t.Context()); return err },
+				"price":           func() error { _, err := s.findPrice(t.Context()); return err },
+				"sync":            func() error { return s.Sync(t.Context(), s.account) },
+				"close":           func() error { return s.Cancel(t.Context(), s.account) },
+			} {
+				err := do()
+				p := problem.Of(err)
+				check.Equal(t, p.Code, c.code, "%s, %s", name, what)
+				check.Contains(t, p.Message, c.text, "%s, %s", name, what)
+				s.wantNoInternalText(problem.Of(err).Message)
+			}
+		}
+	})
+}
+
+func tooMany(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_, _ = w.Write(invalidRequest())
+}
+
+// Stripe repeats its response for the same idempotency key, even an error, so
+// later requests need another key.
+func TestSubscribeAfterAnError(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.fake.failWith(internalError)
+		_, err := s.Subscribe(t.Context(), s.account)
+		wantProblem(t, err, problem.Unavailable)
+		s.fake.recover()
+		s.wait(time.Minute)
+		check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
+		attempts := s.fake.requests("POST /v1/customers")
+		first, last := attempts[0], attempts[len(attempts)-1]
+		check.True(t, first.key != "" && first.key != last.key, "got keys %q and %q, want different ones", first.key, last.key)
+	})
+}
+
+func TestDatabaseClosed(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.customer()
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		check.OK(t, s.Store.Close())
+		w := s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated))
+		s.wantStatus(w, http.StatusServiceUnavailable)
+		check.True(t, w.Header().Get("Retry-After") != "", "got no Retry-After, want one")
+		s.reconcile(t.Context()) // logs warnings only
 	})
 }

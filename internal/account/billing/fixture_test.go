@@ -88,8 +88,7 @@ func newFixture(t *testing.T, db *store.Store) *fixture {
 	t.Helper()
 	s := &fixture{t: t, fake: newFakeStripe(t), smtp: testkit.StartSMTP(t), accounts: auth.NewAccounts(db), log: &testkit.Log{}, time: time.Now().Truncate(time.Second)}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	mailer, err := mail.New(mail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log})
-	check.OK(t, err)
+	mailer := check.Try(mail.New(mail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log})).OK(t)
 	s.outbox = outbox.New(db, mailer, log)
 	s.Billing = New(Config{
 		SecretKey: secretKey, WebhookSecret: webhookSecret, APIBase: s.fake.URL,
@@ -97,9 +96,7 @@ func newFixture(t *testing.T, db *store.Store) *fixture {
 	})
 	s.foundPrice.Store(new(priceID)) // most tests are not about looking it up
 	s.now = s.clock
-	if s.account, err = s.accounts.Create(t.Context(), owner, auth.Developer); err != nil {
-		t.Fatal(err)
-	}
+	s.account = check.Try(s.accounts.Create(t.Context(), owner, auth.Developer)).OK(t)
 	t.Cleanup(s.checkLog)
 	return s
 }
@@ -133,23 +130,18 @@ func (s *fixture) wait(d time.Duration) {
 // customer creates the account's customer like Subscribe.
 func (s *fixture) customer() *ent.Customer {
 	s.t.Helper()
-	row, err := s.ensureCustomer(s.t.Context(), s.account)
-	check.OK(s.t, err)
-	return row
+	return check.Try(s.ensureCustomer(s.t.Context(), s.account)).OK(s.t)
 }
 
 // row returns the first customer.
 func (s *fixture) row() *ent.Customer {
 	s.t.Helper()
-	row, err := s.Store.Write.Customer.Get(s.t.Context(), customerID(1))
-	check.OK(s.t, err)
-	return row
+	return check.Try(s.Store.Write.Customer.Get(s.t.Context(), customerID(1))).OK(s.t)
 }
 
 func (s *fixture) wantPlan(want auth.Plan) {
 	s.t.Helper()
-	acc, err := s.Store.Write.Account.Get(s.t.Context(), s.account.ID)
-	check.OK(s.t, err)
+	acc := check.Try(s.Store.Write.Account.Get(s.t.Context(), s.account.ID)).OK(s.t)
 	check.Must(s.t, auth.Plan(acc.Plan), want, "plan")
 }
 
@@ -240,29 +232,21 @@ func (s *fixture) wantStatus(w *httptest.ResponseRecorder, status int) {
 func (s *fixture) wantNoInternalText(text string) {
 	s.t.Helper()
 	for _, word := range internalTexts {
-		if strings.Contains(text, word) {
-			s.t.Errorf("got %q in %s, want our own wording", word, text)
-		}
+		check.Lacks(s.t, text, word)
 	}
 }
 
 // applied returns the number of applied events.
 func (s *fixture) applied() int {
 	s.t.Helper()
-	n, err := s.Store.Write.BillingEvent.Query().Count(s.t.Context())
-	check.OK(s.t, err)
-	return n
+	return check.Try(s.Store.Write.BillingEvent.Query().Count(s.t.Context())).OK(s.t)
 }
 
 // checkLog fails on secrets, and on Stripe's messages outside of errors.
 func (s *fixture) checkLog() {
 	for line := range strings.Lines(s.log.String()) {
-		if strings.Contains(line, "topsecret") {
-			s.t.Errorf("got a secret in the log, want none: %s", line)
-		}
+		check.Lacks(s.t, line, "topsecret", "a secret in the log")
 		quiet := strings.Contains(line, `"level":"INFO"`) || strings.Contains(line, `"level":"DEBUG"`)
-		if quiet && strings.Contains(line, stripeMessage) {
-			s.t.Errorf("got the message of Stripe in the log, want none: %s", line)
-		}
+		check.True(s.t, !quiet || !strings.Contains(line, stripeMessage), "got the message of Stripe in the log, want none: %s", line)
 	}
 }

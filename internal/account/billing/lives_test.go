@@ -75,10 +75,7 @@ func newLife(s *fixture, number int, seed uint64) *life {
 		server.now = s.clock
 		l.servers = append(l.servers, server)
 	}
-	var err error
-	if l.account, err = s.accounts.Create(s.t.Context(), fmt.Sprintf("life-%d@example.com", number), auth.Developer); err != nil {
-		s.t.Fatal(err)
-	}
+	l.account = check.Try(s.accounts.Create(s.t.Context(), fmt.Sprintf("life-%d@example.com", number), auth.Developer)).OK(s.t)
 	s.fake.onRequest(l.hold)
 	return l
 }
@@ -147,13 +144,10 @@ func (l *life) step() {
 func (l *life) subscribe() {
 	l.t.Helper()
 	l.holdResponses(false)
-	if _, err := l.server().Subscribe(l.t.Context(), l.account); err != nil && !strings.Contains(err.Error(), "already has a subscription") {
-		l.t.Fatalf("seed %d: %v", l.seed, err)
-	}
-	row, err := l.Customer(l.t.Context(), l.account)
-	if err != nil || row == nil {
-		l.t.Fatalf("seed %d: got %v, %v, want a customer", l.seed, row, err)
-	}
+	_, err := l.server().Subscribe(l.t.Context(), l.account)
+	check.MustTrue(l.t, err == nil || strings.Contains(err.Error(), "already has a subscription"), "seed %d: %v", l.seed, err)
+	row := check.Try(l.Customer(l.t.Context(), l.account)).OK(l.t, "seed %d", l.seed)
+	check.MustTrue(l.t, row != nil, "seed %d: got %v, want a customer", l.seed, row)
 	l.customer, l.deleted = row.ID, false
 	l.pay()
 }
@@ -284,12 +278,10 @@ func (l *life) wantSame(when string, pro ...stripe.SubscriptionStatus) {
 			want = auth.Pro
 		}
 	}
-	acc, err := l.Store.Write.Account.Query().Where(account.ID(l.account.ID)).WithCustomer().Only(l.t.Context())
-	check.OK(l.t, err)
+	acc := check.Try(l.Store.Write.Account.Query().Where(account.ID(l.account.ID)).WithCustomer().Only(l.t.Context())).OK(l.t)
 	check.Must(l.t, auth.Plan(acc.Plan), want, "seed %d, %s: plan", l.seed, when)
-	if row := acc.Edges.Customer; row != nil && row.Status != atStripe[row.Subscription] {
-		l.t.Fatalf("seed %d, %s: got %v, want the state at Stripe: %v", l.seed, when, row, atStripe)
-	}
+	row := acc.Edges.Customer
+	check.MustTrue(l.t, row == nil || row.Status == atStripe[row.Subscription], "seed %d, %s: got %v, want the state at Stripe: %v", l.seed, when, row, atStripe)
 }
 
 // replayEvents repeats all events: with their old signatures, which are rejected, as
@@ -302,9 +294,7 @@ func (l *life) replayEvents() {
 	}
 	for _, forgotten := range []bool{false, true} {
 		if forgotten {
-			if _, err := l.Store.Write.BillingEvent.Delete().Exec(l.t.Context()); err != nil {
-				l.t.Fatal(err)
-			}
+			check.Try(l.Store.Write.BillingEvent.Delete().Exec(l.t.Context())).OK(l.t)
 		}
 		l.random.Shuffle(len(l.sent), func(i, j int) { l.sent[i], l.sent[j] = l.sent[j], l.sent[i] })
 		for _, event := range l.sent {
@@ -346,12 +336,10 @@ func (l *life) deleteAccount() {
 		l.handling.Wait()
 	}
 	for id, status := range l.fake.statuses(l.customer) {
-		if Live(status) {
-			l.t.Fatalf("seed %d: got subscription %s %s for a deleted account, want it canceled", l.seed, id, status)
-		}
+		check.MustTrue(l.t, !Live(status), "seed %d: got subscription %s %s for a deleted account, want it canceled", l.seed, id, status)
 	}
-	row, err := l.Store.Write.Customer.Get(l.t.Context(), l.customer)
-	if err != nil || row.AccountID != nil || Live(row.Status) || row.Email != "" {
-		l.t.Fatalf("seed %d: got %v, %v, want a canceled customer without an account", l.seed, row, err)
-	}
+	row := check.Try(l.Store.Write.Customer.Get(l.t.Context(), l.customer)).OK(l.t, "seed %d", l.seed)
+	check.Must(l.t, row.AccountID, nil, "seed %d", l.seed)
+	check.MustTrue(l.t, !Live(row.Status), "seed %d: got %v, want a canceled customer without an account", l.seed, row)
+	check.Must(l.t, row.Email, "", "seed %d", l.seed)
 }

@@ -1,6 +1,11 @@
 package billing
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -8,6 +13,7 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
 )
 
@@ -61,19 +67,18 @@ func TestStateOfSubscriptions(t *testing.T) {
 	for i, status := range order[1:] {
 		better, worse := subscription("better", status, 1), subscription("worse", order[i], 2)
 		for _, all := range [][]*stripe.Subscription{{better, worse}, {worse, better}} {
-			if got := stateOf(all); got.Subscription != "better" || got.Status != string(status) {
-				t.Errorf("%s and %s: got %s, want the first", status, order[i], got.Status)
-			}
+			got := stateOf(all)
+			check.Equal(t, got.Subscription, "better", order[i])
+			check.Equal(t, got.Status, string(status), order[i])
 		}
 	}
 	for _, pair := range [][2]stripe.SubscriptionStatus{{"active", "trialing"}, {"trialing", "active"}, {"unpaid", "paused"}, {"paused", "unpaid"}} {
-		if got := stateOf([]*stripe.Subscription{subscription("older", pair[0], 1), subscription("newer", pair[1], 2)}); got.Subscription != "newer" {
-			t.Errorf("%v: got %s, want the newer one", pair, got.Subscription)
-		}
+		got := stateOf([]*stripe.Subscription{subscription("older", pair[0], 1), subscription("newer", pair[1], 2)})
+		check.Equal(t, got.Subscription, "newer", pair)
 	}
-	if got := stateOf(nil); got.Subscription != "" || got.Status != "" {
-		t.Errorf("got %v without a subscription, want nothing", got)
-	}
+	got := stateOf(nil)
+	check.Equal(t, got.Subscription, "")
+	check.Equal(t, got.Status, "")
 
 	s := subscription("a", "past_due", 1)
 	s.Items = &stripe.SubscriptionItemList{Data: []*stripe.SubscriptionItem{{CurrentPeriodEnd: 30}, {CurrentPeriodEnd: 40}, {CurrentPeriodEnd: 20}}}
@@ -87,9 +92,10 @@ func TestStateOfSubscriptions(t *testing.T) {
 			}
 			return at.Unix()
 		}
-		if got := stateOf([]*stripe.Subscription{s}); got.Cancels != cancels || seconds(got.PeriodEnd) != end || seconds(got.PastDueSince) != overdue {
-			t.Errorf("%s: got %t, %v and %v, want %t, %d and %d", what, got.Cancels, got.PeriodEnd, got.PastDueSince, cancels, end, overdue)
-		}
+		got := stateOf([]*stripe.Subscription{s})
+		check.Equal(t, got.Cancels, cancels, "%s, %v and %v", what, got.PeriodEnd, got.PastDueSince)
+		check.Equal(t, seconds(got.PeriodEnd), end, "%s, %v and %v", what, got.PeriodEnd, got.PastDueSince)
+		check.Equal(t, seconds(got.PastDueSince), overdue, "%s, %v and %v", what, got.PeriodEnd, got.PastDueSince)
 	}
 	want("overdue", false, 40, 10)
 	s.LatestInvoice.StatusTransitions = &stripe.InvoiceStatusTransitions{FinalizedAt: 12}
@@ -104,4 +110,44 @@ func TestStateOfSubscriptions(t *testing.T) {
 	want("paid", false, 40, none)
 	s.Status, s.LatestInvoice, s.Items = "past_due", nil, nil
 	want("unknown", false, none, none)
+}
+
+// FuzzEvent checks that an event without the signature of its body is rejected before
+// anything is read, and that the customer of an event is the one in its JSON.
+func FuzzEvent(f *testing.F) {
+	payload := eventOf("evt_1", stripe.EventTypeCustomerSubscriptionUpdated, "cus_1")
+	f.Add(payload, signed(payload, "whsec_other", time.Now()))
+	f.Add(eventAbout("evt_2", stripe.EventTypeCustomerDeleted, map[string]any{"object": "customer", "id": "cus_2"}), "t=1,v1=00")
+	f.Add([]byte(`{"id":"evt_3","data":{"object":{"customer":{"id":"cus_3"}}}}`), "t=99999999999999999999,t=-1")
+	f.Add([]byte(`{"id":"evt_4","data":{"object":{"customer":{"id":4},"object":[]}}}`), "")
+	b := &Billing{Config: Config{WebhookSecret: webhookSecret}} // no store: reading it would panic
+	f.Fuzz(func(t *testing.T, payload []byte, signature string) {
+		r := httptest.NewRequest(http.MethodPost, EventsPath, bytes.NewReader(payload))
+		r.Header.Set("Stripe-Signature", signature)
+		var p *problem.Problem
+		if err := b.receive(r); !errors.As(err, &p) || p.Code.Status() != http.StatusBadRequest && p.Code != problem.TooLarge {
+			t.Errorf("%q with %q: got %v, want a forged event rejected", payload, signature, err)
+		}
+		var event stripe.Event
+		var plain struct {
+			Data *struct{ Object map[string]any }
+		}
+		if json.Unmarshal(payload, &event) != nil || json.Unmarshal(payload, &plain) != nil {
+			return
+		}
+		var want any
+		if plain.Data != nil {
+			object := plain.Data.Object
+			want = object["customer"]
+			if expanded, ok := want.(map[string]any); ok {
+				want = expanded["id"]
+			}
+			if object["object"] == "customer" {
+				want = object["id"]
+			}
+		}
+		if want, _ := want.(string); customerOf(&event) != want {
+			t.Errorf("%s: got customer %q, want %q", payload, customerOf(&event), want)
+		}
+	})
 }

@@ -27,9 +27,9 @@ func advertised() map[string]any {
 func TestSetUpCreatesPrice(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		id, created, err := s.SetUpPrice(t.Context())
-		if err != nil || !created || id == "" {
-			t.Fatalf("got %q, %v, %v, want a new price", id, created, err)
-		}
+		check.OK(t, err)
+		check.Must(t, created, true, id)
+		check.MustTrue(t, id != "", "got %q, %v, want a new price", id, created)
 		wantForm(t, s.fake.only(t, "GET /v1/prices"), map[string]string{"lookup_keys[0]": "pro_monthly", "active": "true"})
 		wantForm(t, s.fake.only(t, "POST /v1/prices"), map[string]string{
 			"currency": "eur", "unit_amount": "9900", "recurring[interval]": "month", "tax_behavior": "exclusive",
@@ -42,12 +42,10 @@ func TestSetUpFindsPrice(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.fake.prices = []map[string]any{advertised()}
 		id, created, err := s.SetUpPrice(t.Context())
-		if err != nil || created || id != "price_found" {
-			t.Errorf("got %q, %v, %v, want the existing price", id, created, err)
-		}
-		if len(s.fake.requests("POST /v1/prices")) > 0 {
-			t.Error("got a second price, want none")
-		}
+		check.OK(t, err)
+		check.Equal(t, created, false)
+		check.Equal(t, id, "price_found")
+		check.Equal(t, len(s.fake.requests("POST /v1/prices")), 0)
 	})
 }
 
@@ -68,9 +66,7 @@ func TestSetUpRejectsAnotherPrice(t *testing.T) {
 		s.fake.prices = []map[string]any{quarterly}
 		_, _, err := s.SetUpPrice(t.Context())
 		wantProblem(t, err, problem.BadInput)
-		if len(s.fake.requests("POST /v1/prices")) > 0 {
-			t.Error("got a second price, want none")
-		}
+		check.Equal(t, len(s.fake.requests("POST /v1/prices")), 0)
 	})
 }
 
@@ -82,9 +78,7 @@ func TestSubscribeFindsPrice(t *testing.T) {
 		wantProblem(t, err, problem.Unavailable)
 		s.fake.prices = []map[string]any{advertised()}
 		for range 2 {
-			if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-				t.Fatal(err)
-			}
+			check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 			s.wait(61 * time.Second) // for another idempotency key
 		}
 		for _, checkout := range s.fake.requests("POST /v1/checkout/sessions") {
@@ -114,21 +108,17 @@ func TestMissingPrice(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.foundPrice.Store(nil)
 		s.fake.prices = []map[string]any{advertised()}
-		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(s.Subscribe(t.Context(), s.account)).OK(t)
 		s.fake.deleteObject("price_found")
 		s.wait(time.Minute)
 		s.wantUnavailable("run palmares billing setup")
-		if row := s.row(); row.AccountID == nil || row.Email == "" {
-			t.Error("got the customer unlinked, want it unchanged")
-		}
+		row := s.row()
+		check.True(t, row.AccountID != nil && row.Email != "", "got the customer unlinked, want it unchanged")
 		another := advertised()
 		another["id"] = "price_another"
 		s.fake.prices = []map[string]any{another}
-		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Errorf("after SetUpPrice: got %v, want no error", err)
-		}
+		_, err := s.Subscribe(t.Context(), s.account)
+		check.Equal(t, err, nil, "after SetUpPrice")
 		s.wantCustomers(1)
 		check.Equal(t, len(s.fake.requests("POST /v1/customers")), 1, "customers")
 	})
@@ -142,13 +132,10 @@ func TestPriceNotAsAdvertised(t *testing.T) {
 		dear["unit_amount"] = 99900
 		s.fake.prices = []map[string]any{dear}
 		s.wantUnavailable("archive it and run palmares billing setup")
-		if len(s.fake.requests("POST /v1/checkout/sessions")) > 0 {
-			t.Error("got a checkout at another price, want none")
-		}
+		check.Equal(t, len(s.fake.requests("POST /v1/checkout/sessions")), 0)
 		s.fake.prices = []map[string]any{advertised()}
-		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Errorf("after correcting the price: got %v, want no error", err)
-		}
+		_, err := s.Subscribe(t.Context(), s.account)
+		check.Equal(t, err, nil, "after correcting the price")
 	})
 }
 
@@ -168,8 +155,7 @@ func TestKeysAfterPro(t *testing.T) {
 		s.wantActive(keys, 3)
 		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
 		s.wantActive(keys, 10)
-		remaining, err := s.accounts.Keys(t.Context(), s.account)
-		check.OK(t, err)
+		remaining := check.Try(s.accounts.Keys(t.Context(), s.account)).OK(t)
 		check.Equal(t, len(remaining), 10, "want all of them")
 	})
 }
@@ -177,8 +163,7 @@ func TestKeysAfterPro(t *testing.T) {
 // wantActive expects the oldest keys to be active and the others suspended.
 func (s *fixture) wantActive(keys []string, want int) {
 	s.t.Helper()
-	rows, err := s.accounts.Keys(s.t.Context(), s.account)
-	check.OK(s.t, err)
+	rows := check.Try(s.accounts.Keys(s.t.Context(), s.account)).OK(s.t)
 	ring := auth.NewKeyring(s.Store, s.Log, auth.Rules{}).Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	}))

@@ -111,9 +111,7 @@ func (p *fakeStripe) forward(r *http.Request, body []byte) []byte {
 	request.Header = r.Header.Clone()
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		if r.Context().Err() == nil {
-			p.t.Errorf("%s %s: got %v, want no error", r.Method, r.URL.Path, err)
-		}
+		check.Fails(p.t, r.Context().Err(), "%s %s", r.Method, r.URL.Path)
 		return nil
 	}
 	defer response.Body.Close()

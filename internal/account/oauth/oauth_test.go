@@ -5,20 +5,26 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/internal/core/limiter"
+	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
@@ -41,14 +47,12 @@ type kit struct {
 func newKit(t *testing.T, s *store.Store) *kit {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	server, err := New(t.Context(), Config{
+	server := check.Try(New(t.Context(), Config{
 		Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Loopback: true, Store: s, Keyring: auth.NewKeyring(s, log, auth.Rules{}), Log: log,
-	})
-	check.OK(t, err)
+	})).OK(t)
 	k := &kit{Server: server, t: t, time: time.Now()}
 	k.now = func() time.Time { return k.time }
-	k.account, err = k.Accounts.Create(t.Context(), "ana@example.com", auth.Developer)
-	check.OK(t, err)
+	k.account = check.Try(k.Accounts.Create(t.Context(), "ana@example.com", auth.Developer)).OK(t)
 	return k
 }
 
@@ -74,9 +78,7 @@ func (k *kit) send(method, path, body string, header ...string) (int, map[string
 	k.ServeHTTP(w, r)
 	var content map[string]any
 	if w.Body.Len() > 0 {
-		if err := json.Unmarshal(w.Body.Bytes(), &content); err != nil {
-			k.t.Fatalf("%s %s: got %s, want JSON", method, path, w.Body)
-		}
+		check.OK(k.t, json.Unmarshal(w.Body.Bytes(), &content), "%s %s: %s", method, path, w.Body)
 	}
 	return w.Code, content
 }
@@ -113,12 +115,9 @@ func (k *kit) parse(q url.Values) (*Request, error) {
 // code connects a client and returns the parameters of the answer.
 func (k *kit) code(q url.Values) url.Values {
 	k.t.Helper()
-	request, err := k.parse(q)
-	check.OK(k.t, err)
-	location, err := k.Allow(k.t.Context(), request, k.account)
-	check.OK(k.t, err)
-	to, err := url.Parse(location)
-	check.OK(k.t, err)
+	request := check.Try(k.parse(q)).OK(k.t)
+	location := check.Try(k.Allow(k.t.Context(), request, k.account)).OK(k.t)
+	to := check.Try(url.Parse(location)).OK(k.t)
 	return to.Query()
 }
 
@@ -149,9 +148,9 @@ func TestFlow(t *testing.T) {
 			}
 			wrong.Set(name, value)
 			want := map[string]string{"resource": "invalid_target", "grant_type": "unsupported_grant_type", "client_id": "invalid_request"}[name]
-			if status, got := k.token(wrong); status != 400 || got["error"] != want {
-				k.t.Errorf("%s: got %d %v, want %s", name, status, got, want)
-			}
+			status, got := k.token(wrong)
+			check.Equal(k.t, status, 400, name)
+			check.Equal[any](k.t, got["error"], want, name)
 		}
 		if status, got := k.send("POST", tokenPath+"?code="+answer.Get("code"), form.Encode()); status != 400 {
 			k.t.Errorf("query: got %d %v, want 400", status, got)
@@ -163,14 +162,14 @@ func TestFlow(t *testing.T) {
 			k.t.Errorf("twice: got %d %v, want invalid_request", status, got)
 		}
 		status, got := k.token(form)
-		if status != 200 || got["token_type"] != "Bearer" || got["expires_in"] != 3600.0 || got["scope"] != "read" {
-			k.t.Fatalf("got %d %v, want tokens", status, got)
-		}
+		check.Must(k.t, status, 200)
+		check.Must(k.t, got["token_type"], "Bearer")
+		check.Must(k.t, got["expires_in"], 3600.0)
+		check.Must(k.t, got["scope"], "read")
 		refresh := url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {got["refresh_token"].(string)}}
 		status, next := k.token(refresh)
-		if status != 200 || next["access_token"] == got["access_token"] {
-			k.t.Fatalf("got %d %v, want new tokens", status, next)
-		}
+		check.Must(k.t, status, 200, next)
+		check.MustTrue(k.t, next["access_token"] != got["access_token"], "got %d %v, want new tokens", status, next)
 		if status, got := k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {next["access_token"].(string)}}.Encode()); status != 200 {
 			k.t.Errorf("revoke: got %d %v, want 200", status, got)
 		}
@@ -199,13 +198,11 @@ func TestScopes(t *testing.T) {
 			form := exchange(client, k.code(query(client, local, "resource", c.resource, "scope", c.scope)).Get("code"))
 			form.Set("resource", c.resource)
 			status, got := k.token(form)
-			if status != 200 || got["scope"] != c.want {
-				k.t.Fatalf("%+v: got %d %v, want scope %s", c, status, got, c.want)
-			}
+			check.Must(k.t, status, 200, "%+v", c)
+			check.Must[any](k.t, got["scope"], c.want, "%+v", c)
 			status, got = k.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {got["refresh_token"].(string)}})
-			if status != 200 || got["scope"] != c.want {
-				k.t.Errorf("%+v: got %d %v after a refresh, want scope %s", c, status, got, c.want)
-			}
+			check.Equal(k.t, status, 200, "%+v", c)
+			check.Equal[any](k.t, got["scope"], c.want, "%+v", c)
 			r := httptest.NewRequest("GET", "/mcp", nil)
 			r.Header.Set("Authorization", "Bearer "+got["access_token"].(string))
 			var caller auth.Caller
@@ -225,8 +222,7 @@ func TestRequests(t *testing.T) {
 	client := k.register(local, "https://app.example/back?x=1", "cursor://anysphere.cursor-mcp/oauth/callback")
 	const published = "https://app.example/client.json"
 	k.transport = publish(`{"client_id":"` + published + `","redirect_uris":["` + local + `","https://app.example/back?x=1","cursor://anysphere.cursor-mcp/oauth/callback"]}`)
-	signed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(client, registeredPrefix))
-	check.OK(t, err)
+	signed := check.Try(base64.RawURLEncoding.DecodeString(strings.TrimPrefix(client, registeredPrefix))).OK(t)
 	forged := registeredPrefix + base64.RawURLEncoding.EncodeToString(bytes.Replace(signed, []byte("app.example"), []byte("bad.example"), 1))
 	for _, c := range []struct {
 		name, redirect string
@@ -260,14 +256,14 @@ func TestRequests(t *testing.T) {
 		{"part of a resource", local, []string{"resource", base + "/mcp/x"}, "invalid_target"},
 	} {
 		_, err := k.parse(query(client, c.redirect, c.changed...))
-		if _, redirected := err.(*Rejection); err == nil || redirected {
-			t.Errorf("%s: got %v for a client that anyone can register, want a page", c.name, err)
-		}
+		_, redirected := err.(*Rejection)
+		check.Fails(t, err, c.name)
+		check.Equal(t, redirected, false, c.name)
 		_, err = k.parse(query(published, c.redirect, c.changed...))
 		if c.want == "" {
-			if _, redirected := err.(*Rejection); err == nil || redirected {
-				t.Errorf("%s: got %v, want a page", c.name, err)
-			}
+			_, redirected := err.(*Rejection)
+			check.Fails(t, err, c.name)
+			check.Equal(t, redirected, false, c.name)
 			continue
 		}
 		rejection, ok := err.(*Rejection)
@@ -275,8 +271,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: got %v, want a rejection", c.name, err)
 			continue
 		}
-		to, err := url.Parse(rejection.Location)
-		check.OK(t, err)
+		to := check.Try(url.Parse(rejection.Location)).OK(t)
 		if got := to.Query(); !strings.HasPrefix(rejection.Location, c.redirect+"?") || got.Get("error") != c.want || got.Get("iss") != base || got.Get("state") != "a state&" {
 			t.Errorf("%s: got %s, want %s with the issuer and state", c.name, rejection.Location, c.want)
 		}
@@ -287,28 +282,24 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: got %v, want it allowed", valid, err)
 			continue
 		}
-		if got := k.Deny(request); !strings.HasPrefix(got, valid) || !strings.Contains(got, "error=access_denied") || strings.Count(got, "?") != 1 {
-			t.Errorf("%s: got %s, want access_denied", valid, got)
-		}
-		if request.Client.Verified || request.Client.Host == "" {
-			t.Errorf("%s: got %+v, want the host and nothing verified", valid, request.Client)
-		}
+		got := k.Deny(request)
+		check.True(t, strings.HasPrefix(got, valid), "%s: got %s, want access_denied", valid, got)
+		check.Contains(t, got, "error=access_denied", valid)
+		check.Equal(t, strings.Count(got, "?"), 1, valid)
+		check.Equal(t, request.Client.Verified, false, "%s: %+v", valid, request.Client)
+		check.True(t, request.Client.Host != "", "%s: got %+v, want the host and nothing verified", valid, request.Client)
 	}
 	for _, resource := range []string{base, base + "/"} {
-		if request, err := k.parse(query(client, local, "resource", resource)); err != nil || request.Resource != base {
-			t.Errorf("%s: got %v, want the resource %s", resource, err, base)
-		}
+		request := check.Try(k.parse(query(client, local, "resource", resource))).OK(t, resource)
+		check.Equal(t, request.Resource, base, resource)
 	}
 	for _, twice := range []string{"redirect_uri", "client_id", "state", "resource", "code_challenge"} {
 		q := query(client, local)
 		q.Add(twice, "x")
-		if _, err := k.parse(q); err == nil {
-			t.Errorf("%s twice: got no error, want one", twice)
-		}
+		check.Try(k.parse(q)).Fails(t, "%s twice", twice)
 	}
-	if _, err := k.parse(query(client, local, "state", strings.Repeat("x", MaxQuery))); err != errQuery {
-		t.Errorf("got %v, want errQuery", err)
-	}
+	_, err := k.parse(query(client, local, "state", strings.Repeat("x", MaxQuery)))
+	check.Equal[error](t, err, errQuery)
 }
 
 // The payloads have the shape that is publicly known of these clients; they are not recordings.
@@ -341,19 +332,18 @@ func TestRegistrations(t *testing.T) {
 		"HTTPS ://a.example", "https://a.example/" + strings.Repeat("x", maxRedirect),
 	} {
 		body, _ := json.Marshal(map[string]any{"redirect_uris": []string{"https://a.example/", redirect}})
-		if status, got := k.send("POST", registerPath, string(body)); status != 400 || got["error"] != "invalid_redirect_uri" {
-			t.Errorf("%q: got %d %v, want invalid_redirect_uri", redirect, status, got)
-		}
+		status, got := k.send("POST", registerPath, string(body))
+		check.Equal(t, status, 400, redirect)
+		check.Equal(t, got["error"], "invalid_redirect_uri", redirect)
 		k.time = k.time.Add(time.Minute) // otherwise there are too many
 	}
 	for _, body := range []string{"", "null", "[]", `{"redirect_uris":"https://a.example/"}`, `{"redirect_uris":["https://a.example/"],"grant_types":["client_credentials"]}`, strings.Repeat("x", maxDocument+1)} {
-		if status, _ := k.send("POST", registerPath, body); status != 400 {
-			t.Errorf("%.50q: got %d, want 400", body, status)
-		}
+		status, _ := k.send("POST", registerPath, body)
+		check.Equal(t, status, 400, "%.50q", body)
 	}
-	if got := cleanName("Cla\u202eude\x00\n  by \u200bx" + strings.Repeat("y", 100)); strings.ContainsAny(got, "\u202e\u200b\x00\n") || len([]rune(got)) != maxName {
-		t.Errorf("got name %q, want a short line", got)
-	}
+	got := cleanName("Cla\u202eude\x00\n  by \u200bx" + strings.Repeat("y", 100))
+	check.True(t, !strings.ContainsAny(got, "\u202e\u200b\x00\n"), "got name %q, want a short line", got)
+	check.Equal(t, len([]rune(got)), maxName)
 }
 
 // Registrations need no storage, are limited by address, and expire after a day.
@@ -369,16 +359,13 @@ func TestManyRegistrations(t *testing.T) {
 	check.Equal(t, statuses[429], 9_940, statuses)
 	k.time = k.time.Add(time.Minute)
 	used, unused := k.register(local), k.register(local, "https://a.example/")
-	if status, got := k.token(exchange(used, k.code(query(used, local)).Get("code"))); status != 200 {
-		t.Fatalf("got %d %v, want tokens", status, got)
-	}
+	status, got := k.token(exchange(used, k.code(query(used, local)).Get("code")))
+	check.Must(t, status, 200, got)
 	k.time = k.time.Add(unusedLifetime + time.Second)
-	if _, err := k.parse(query(unused, local)); err != errUnused {
-		t.Errorf("unused: got %v, want errUnused", err)
-	}
-	if _, err := k.parse(query(used, local)); err != nil {
-		t.Errorf("used: got %v, want it allowed", err)
-	}
+	_, err := k.parse(query(unused, local))
+	check.Equal[error](t, err, errUnused, "unused")
+	_, err = k.parse(query(used, local))
+	check.Equal(t, err, nil, "used")
 }
 
 // publisher is a host of metadata documents.
@@ -415,9 +402,8 @@ func TestMetadataDocuments(t *testing.T) {
 		}
 	}
 	check.Equal(t, p.requests.Load(), 1, "requests")
-	if _, err := k.parse(query(id, "https://evil.example/")); err != errReturn {
-		t.Errorf("got %v, want errReturn", err)
-	}
+	_, err := k.parse(query(id, "https://evil.example/"))
+	check.Equal[error](t, err, errReturn)
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter, *http.Request)
 		want   error
@@ -439,9 +425,8 @@ func TestMetadataDocuments(t *testing.T) {
 		"html": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, errDocument},
 	} {
 		p.answer = c.answer
-		if _, err := k.parse(query(p.URL+"/"+name, local)); err != c.want {
-			t.Errorf("%s: got %v, want %v", name, err, c.want)
-		}
+		_, err := k.parse(query(p.URL+"/"+name, local))
+		check.Equal(t, err, c.want, name)
 	}
 	for name, limit := range map[string]struct {
 		other *limiter.Rate[quota.Subject]
@@ -469,22 +454,17 @@ func TestLimitedDocuments(t *testing.T) {
 		fmt.Fprintf(w, `{"client_id":%q,"client_name":"App","redirect_uris":[%q]}`, p.URL+r.URL.Path, local)
 	}
 	id := p.URL + "/client.json"
-	if _, err := k.parse(query(id, local)); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(k.parse(query(id, local))).OK(t)
 	k.time = k.time.Add(documentLifetime)
 	for i := range 40 {
 		_, _ = k.parse(query(fmt.Sprint(p.URL, "/x", i), local))
 	}
-	if _, err := k.parse(query(p.URL+"/new", local)); err != errFetches {
-		t.Errorf("got %v, want the account limited", err)
-	}
-	if request, err := k.parse(query(id, local)); err != nil || !request.Client.Verified {
-		t.Errorf("got %v, want the last valid document", err)
-	}
-	if _, err := k.Parse(httptest.NewRequest("GET", AuthorizePath+"?"+query(p.URL+"/new", local).Encode(), nil), k.account.ID+1); err != nil {
-		t.Errorf("got %v for another account, want the client", err)
-	}
+	_, err := k.parse(query(p.URL+"/new", local))
+	check.Equal[error](t, err, errFetches)
+	request := check.Try(k.parse(query(id, local))).OK(t)
+	check.Equal(t, request.Client.Verified, true)
+	_, err = k.Parse(httptest.NewRequest("GET", AuthorizePath+"?"+query(p.URL+"/new", local).Encode(), nil), k.account.ID+1)
+	check.Equal(t, err, nil, "another account")
 }
 
 // A verified host is always in ASCII, and letters of a name that imitate others are named.
@@ -493,13 +473,11 @@ func TestLookalikes(t *testing.T) {
 	k := newSQLiteKit(t)
 	for _, id := range []string{"https://%D1%81laude.example/client.json", "https://сlaude.example/client.json"} {
 		k.transport = publish(`{"client_id":"` + id + `","client_name":"Claude","redirect_uris":["` + local + `"]}`)
-		if request, err := k.parse(query(id, local)); err != errClient {
-			t.Errorf("%s: got %+v and %v, want it refused", id, request, err)
-		}
+		request, err := k.parse(query(id, local))
+		check.Equal[error](t, err, errClient, "%s: %+v", id, request)
 	}
-	if _, allowed := parseRedirect("https://%D1%81laude.example/callback"); allowed {
-		t.Error("got a redirect to a host in another script, want it refused")
-	}
+	_, allowed := parseRedirect("https://%D1%81laude.example/callback")
+	check.True(t, !allowed, "got a redirect to a host in another script, want it refused")
 	for name, want := range map[string]string{"Claude": "", "Éditeur d’œuvres 2": "", "Сlaude": "С (U+0421)", "Cıaudее": "ı (U+0131), е (U+0435)", "Ｃlaude": "Ｃ (U+FF23)"} {
 		check.Equal(t, (&Client{Name: name}).Lookalikes(), want, name)
 	}
@@ -518,9 +496,8 @@ func TestMetadataDocumentsOfPrivateNetworks(t *testing.T) {
 		"https://10.0.0.1/x", "https://169.254.169.254/latest/meta-data", "https://2130706433:" + port + "/x", "https://user:password@a.example/x", "https://a.example", "https://a.example/",
 		"https://a.example/../x", "https://a.example/x#y", "http://a.example/x", "https://A B/x",
 	} {
-		if _, err := k.parse(query(id, local)); err != errClient && err != errFetch {
-			t.Errorf("%s: got %v, want it refused", id, err)
-		}
+		_, err := k.parse(query(id, local))
+		check.True(t, err == errClient || err == errFetch, "%s: got %v, want it refused", id, err)
 	}
 }
 
@@ -538,17 +515,16 @@ func TestMetadata(t *testing.T) {
 	}
 	for _, path := range []string{"", "/mcp"} {
 		status, got := k.send("GET", ResourcePath+path, "")
-		if status != 200 || got["resource"] != base+path || fmt.Sprint(got["authorization_servers"]) != "["+base+"]" {
-			t.Errorf("%s: got %d %v, want the resource", path, status, got)
-		}
+		check.Equal(t, status, 200, path)
+		check.Equal[any](t, got["resource"], base+path, path)
+		check.Equal(t, fmt.Sprint(got["authorization_servers"]), "["+base+"]", path)
 	}
 	if status, _ := k.send("POST", serverMetadataPath, ""); status != 405 {
 		t.Errorf("got %d, want 405", status)
 	}
 	for _, path := range []string{tokenPath, registerPath, revokePath} {
-		if status, _ := k.send("GET", path, ""); status != 405 {
-			t.Errorf("%s: got %d, want 405", path, status)
-		}
+		status, _ := k.send("GET", path, "")
+		check.Equal(t, status, 405, path)
 	}
 	for resource, want := range map[string][]string{base: {"/mcp", "/api/v1/tools"}, base + "/mcp": {"/mcp"}, "https://other.example": nil} {
 		for _, path := range []string{"/mcp", "/api/v1/tools"} {
@@ -610,9 +586,7 @@ func TestResponsesOfTokenEndpoints(t *testing.T) {
 		}
 		granted++
 	}
-	if granted == 0 || granted == 1000 {
-		t.Errorf("got %d requests granted in a minute, want a limit", granted)
-	}
+	check.True(t, granted != 0 && granted != 1000, "got %d requests granted in a minute, want a limit", granted)
 	k.time = k.time.Add(time.Minute)
 	check.OK(t, k.Store.Close())
 	want(send("POST", tokenPath, valid), 503, "temporarily_unavailable", "Retry-After", "60")
@@ -634,9 +608,8 @@ func TestRevokedTokenIsForgotten(t *testing.T) {
 		return w.Code
 	}
 	check.Must(t, status(), http.StatusOK, "want a token that works")
-	if got, _ := k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {access}}.Encode()); got != http.StatusOK {
-		t.Fatalf("got %d, want 200", got)
-	}
+	got, _ := k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {access}}.Encode())
+	check.Must(t, got, http.StatusOK)
 	check.Equal(t, status(), http.StatusUnauthorized, "after the token was revoked")
 }
 
@@ -647,9 +620,8 @@ func TestRedirectRules(t *testing.T) {
 		long: true, long + "x": false, "https://a.example/a b": false, "https://a.example/é": false, "https://a.example/\x7f": false, "https://a.example/~": true,
 		"http://localhost/": true, "http://127.0.0.1/": true, "http://127.9.9.9:1/": true, "http://[::1]:8/": true, "http://10.0.0.1/": false, "http://a.example/": false, "https://:8/": false,
 	} {
-		if _, got := parseRedirect(uri); got != want {
-			t.Errorf("%.80q: got %t, want %t", uri, got, want)
-		}
+		_, got := parseRedirect(uri)
+		check.Equal(t, got, want, "%.80q", uri)
 	}
 	for n, want := range map[int]bool{0: false, 1: true, maxRedirects: true, maxRedirects + 1: false} {
 		uris := make([]string, n)
@@ -663,25 +635,20 @@ func TestRedirectRules(t *testing.T) {
 		"http://localhost:2/a": true, "http://localhost/a": true, "http://localhost:2/b": false, "http://127.0.0.1:1/a": false, "http://[::1]:1/a": false,
 		"https://a.example:1/a": true, "https://a.example:2/a": false, "https://localhost:1/a": false,
 	} {
-		if _, got := c.allows(uri); got != want {
-			t.Errorf("%s: got %t, want %t", uri, got, want)
-		}
+		_, got := c.allows(uri)
+		check.Equal(t, got, want, uri)
 	}
 	s := &Server{secret: []byte("secret")}
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
 	for at, want := range map[int64]bool{1_800_000_000: true, 1_800_000_000 - int64(unusedLifetime/time.Second): true, 1_800_000_000 + int64(unusedLifetime/time.Second): true} {
-		id, err := s.signRegistration(registration{At: at, Name: "a", Redirects: []string{"https://a.example/"}})
-		check.OK(t, err)
-		signed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(id, registeredPrefix))
-		check.OK(t, err)
-		if _, err := s.registeredClient(t.Context(), id); (err == nil) != want {
-			t.Errorf("registered at %d: got %v, want a client: %t", at, err, want)
-		}
+		id := check.Try(s.signRegistration(registration{At: at, Name: "a", Redirects: []string{"https://a.example/"}})).OK(t)
+		signed := check.Try(base64.RawURLEncoding.DecodeString(strings.TrimPrefix(id, registeredPrefix))).OK(t)
+		_, err := s.registeredClient(t.Context(), id)
+		check.Equal(t, err == nil, want, "registered at %d", at)
 		for _, length := range []int{0, signatureLength - 1, signatureLength, len(signed) - 1} {
 			cut := registeredPrefix + base64.RawURLEncoding.EncodeToString(signed[:length])
-			if _, err := s.registeredClient(t.Context(), cut); err != errClient {
-				t.Errorf("%d bytes: got %v, want errClient", length, err)
-			}
+			_, err := s.registeredClient(t.Context(), cut)
+			check.Equal[error](t, err, errClient, "%d bytes", length)
 		}
 	}
 	check.Equal(t, len(s.sign(nil)), 16, "signature of bytes")
@@ -692,7 +659,155 @@ func TestLongRegistration(t *testing.T) {
 	t.Parallel()
 	long := "https://a.example/" + strings.Repeat("x", 900)
 	body, _ := json.Marshal(map[string]any{"redirect_uris": []string{long, long, long, long}})
-	if status, got := newSQLiteKit(t).send("POST", registerPath, string(body)); status != 400 || got["error"] != "invalid_client_metadata" {
-		t.Errorf("got %d %v, want invalid_client_metadata", status, got)
+	status, got := newSQLiteKit(t).send("POST", registerPath, string(body))
+	check.Equal(t, status, 400)
+	check.Equal(t, got["error"], "invalid_client_metadata")
+}
+
+// publish is a transport that returns a document for every URL.
+type publish string
+
+func (p publish) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(p)))}, nil
+}
+
+func newFuzzServer(f *testing.F) *Server {
+	f.Helper()
+	db := testkit.Open(f, testkit.SQLite(f))
+	log := slog.New(slog.DiscardHandler)
+	s, err := New(f.Context(), Config{Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Store: db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log})
+	check.OK(f, err)
+	s.transport = publish("")
+	return s
+}
+
+// FuzzClientID checks that a client_id is accepted only as it was signed, and that it
+// contains what was registered.
+func FuzzClientID(f *testing.F) {
+	s := newFuzzServer(f)
+	f.Add(registeredPrefix, "Test", local, uint(3), byte(1))
+	f.Add("=", "é", "https://a.example/", uint(9999), byte(0))
+	f.Add("https://app.example/client.json", "", "", uint(0), byte(32))
+	f.Fuzz(func(t *testing.T, other, name, redirect string, at uint, change byte) {
+		want := registration{s.now().Unix(), cleanName(name), []string{strings.ToValidUTF8(redirect, "")}}
+		id := check.Try(s.signRegistration(want)).OK(t)
+		if len(id) > maxClientID {
+			return // is not issued
+		}
+		r := httptest.NewRequest(http.MethodGet, AuthorizePath, nil)
+		client, err := s.client(r.Context(), 1, id)
+		if err != nil || client.ID != id || client.Name != want.Name || !reflect.DeepEqual(client.RedirectURIs, want.Redirects) || client.Verified {
+			t.Fatalf("%+v: got %+v and %v, want the registered client", want, client, err)
+		}
+		forged := []byte(id)
+		forged[len(registeredPrefix)+int(at%uint(len(id)-len(registeredPrefix)))] ^= change
+		for _, forged := range []string{string(forged), other, id + other, other + id} {
+			if forged == id {
+				continue
+			}
+			client, err := s.client(r.Context(), 1, forged)
+			check.Equal(t, client, nil, forged)
+			check.Fails(t, err, forged)
+		}
+	})
+}
+
+// FuzzMetadata checks that a client's metadata document is accepted only if it is about its
+// own URL, with redirect URIs that a browser may be sent to and a name in one short line.
+func FuzzMetadata(f *testing.F) {
+	s := newFuzzServer(f)
+	const id = "https://app.example/client.json"
+	for _, body := range []string{
+		`{"client_id":"` + id + `","client_name":"App","redirect_uris":["https://app.example/back"]}`,
+		`{"client_id":"` + id + `","client_name":"A\u202eB\n","redirect_uris":["http://localhost/","vscode://x/y"],"token_endpoint_auth_method":"none"}`,
+		`{"client_id":"` + id + `","redirect_uris":["https://app.example/"],"client_secret":"x"}`,
+		`{"client_id":"` + id + `","redirect_uris":["javascript://a.example/%0aalert(1)"]}`,
+		`{"client_id":"https://other.example/","redirect_uris":["javascript:alert(1)"]}`, `[]`, ``,
+	} {
+		f.Add(body)
 	}
+	f.Fuzz(func(t *testing.T, body string) {
+		s.transport = publish(body)
+		client, err := s.fetch(t.Context(), id, "app.example")
+		if err != nil {
+			check.Equal(t, client, nil, body)
+			check.True(t, errors.Is(err, errDocument) || errors.Is(err, errFetch), "%q: got %+v and %v, want no client", body, client, err)
+			return
+		}
+		line := !strings.ContainsFunc(client.Name, unicode.IsControl) && utf8.RuneCountInString(client.Name) <= maxName && cleanName(client.Name) == client.Name
+		if client.ID != id || client.Host != "app.example" || !client.Verified || !line || len(client.RedirectURIs) == 0 || len(body) > maxDocument {
+			t.Errorf("%q: got %+v, want a valid client", body, client)
+		}
+		for _, uri := range client.RedirectURIs {
+			u, err := url.Parse(uri)
+			if err != nil || u.Host == "" || u.User != nil || u.Scheme == "javascript" || u.Scheme == "data" || strings.ContainsAny(uri, "\r\n\"<> ") {
+				t.Errorf("%q: got redirect URI %q, want one for browsers", body, uri)
+			}
+		}
+	})
+}
+
+// FuzzAuthorize checks that a browser is only sent back to the registered redirect URI, with
+// the issuer and the state, whatever the request of an application contains.
+func FuzzAuthorize(f *testing.F) {
+	s := newFuzzServer(f)
+	id := check.Try(s.signRegistration(registration{s.now().Unix(), "Test", []string{local, "https://app.example/back?x=1"}})).OK(f)
+	f.Add(query(id, local).Encode())
+	f.Add(query(id, "https://app.example/back?x=1", "response_type", "token").Encode())
+	f.Add(query(id, "http://127.0.0.1:9/callback", "state", "").Encode() + "&state=1&state=2")
+	f.Add(query(id, local+"/../x").Encode())
+	const published = "https://app.example/client.json"
+	s.transport = publish(`{"client_id":"` + published + `","redirect_uris":["` + local + `","https://app.example/back?x=1"]}`)
+	f.Add(query(published, local).Encode())
+	f.Add(query(published, "https://app.example/back?x=1", "response_type", "token").Encode())
+	f.Fuzz(func(t *testing.T, query string) {
+		r := httptest.NewRequest(http.MethodGet, AuthorizePath, nil)
+		r.URL.RawQuery = query
+		request, err := s.Parse(r, 1)
+		location := ""
+		var rejection *Rejection
+		switch {
+		case err == nil:
+			location = s.Deny(request)
+		case errors.As(err, &rejection):
+			location = rejection.Location
+		default:
+			if status := problem.Of(err).Code.Status(); status >= 500 {
+				t.Errorf("%q: got %v, want no server error", query, err)
+			}
+			return
+		}
+		to := check.Try(url.Parse(location)).OK(t, "%q: %q", query, location)
+		back := to.Scheme+"://"+to.Hostname()+to.EscapedPath() == "http://127.0.0.1/callback" || strings.HasPrefix(location, "https://app.example/back?x=1&")
+		if states := r.URL.Query()["state"]; !back || to.Query().Get("iss") != base || len(to.Query()["iss"]) != 1 || len(states) > 0 && to.Query().Get("state") != states[0] {
+			t.Errorf("%q: got %q, want a registered URI with issuer and state", query, location)
+		}
+	})
+}
+
+// FuzzRedirect checks that a redirect URI is allowed only if it is identical to the
+// registered one, or differs in the port of this machine alone.
+func FuzzRedirect(f *testing.F) {
+	f.Add(local, "http://127.0.0.1:9/callback")
+	f.Add("https://app.example/a", "https://app.example:443/a")
+	f.Add("http://localhost/", "http://localhost:1/#x")
+	f.Add("http://[::1]/a", "http://[::1]:80/a")
+	f.Add("vscode://x", "vscode://x:1")
+	f.Fuzz(func(t *testing.T, registered, uri string) {
+		client := Client{RedirectURIs: []string{registered}}
+		u, allowed := client.allows(uri)
+		if !allowed {
+			return
+		}
+		if registered != uri {
+			other, err := url.Parse(registered)
+			if err != nil || u.Scheme != "http" || other.Scheme != "http" || u.Hostname() != other.Hostname() || u.EscapedPath() != other.EscapedPath() || u.RawQuery != other.RawQuery {
+				t.Errorf("%q for %q: got it allowed, want only another port", uri, registered)
+			}
+			if host := u.Hostname(); host != "localhost" && host != "::1" && !strings.HasPrefix(host, "127.") && !strings.HasPrefix(host, "::ffff:") && !strings.Contains(host, ":") {
+				t.Errorf("%q for %q: got it allowed, want only this machine", uri, registered)
+			}
+		}
+		check.True(t, len(uri) <= maxRedirect && !strings.ContainsAny(uri, "\r\n #\\"), "%q: got it allowed, want no fragment or line break", uri)
+	})
 }

@@ -45,29 +45,22 @@ func TestOtherMethods(t *testing.T) {
 	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"} {
 		for _, path := range []string{"/login", "/logout", "/account", "/account/keys", "/account/keys/" + key + "/revoke", "/account/delete", "/account/logout-everywhere"} {
 			got := b.send(method, path, strings.NewReader("email=ana@example.com"))
-			if got.Code != 405 && got.Code != 404 {
-				t.Errorf("%s %s: got status %d, want 404 or 405", method, path, got.Code)
-			}
+			check.True(t, got.Code == 405 || got.Code == 404, "%s %s: got status %d, want 404 or 405", method, path, got.Code)
 			wantSecurityHeaders(t, method+" "+path, got)
 		}
 	}
 	for _, path := range []string{"/logout", "/account/delete/", "/account/logout-everywhere", "/account/keys", "/account/nothing", "/login/nothing"} {
 		got := b.get(path)
-		if got.Code != 405 && got.Code != 404 {
-			t.Errorf("GET %s: got status %d, want 404 or 405", path, got.Code)
-		}
-		if strings.Contains(got.Body.String(), "ana@example.com") {
-			t.Errorf("GET %s: got a page with the email address, want one without", path)
-		}
+		check.True(t, got.Code == 405 || got.Code == 404, "GET %s: got status %d, want 404 or 405", path, got.Code)
+		check.Lacks(t, got.Body.String(), "ana@example.com", "GET %s: a page with the email address", path)
 	}
 	for path, to := range map[string]string{"/account/": "/account", "/login/?next=%2Faccount": "/login?next=%2Faccount"} {
-		if got := b.get(path); got.Code != 303 || got.to() != to {
-			t.Errorf("GET %s: got status %d to %s, want 303 to %s", path, got.Code, got.to(), to)
-		}
+		got := b.get(path)
+		check.Equal(t, got.Code, 303, "GET %s", path)
+		check.Equal(t, got.to(), to, "GET %s", path)
 	}
-	if !b.isSignedIn() || s.db.Write.APIKey.GetX(t.Context(), key).RevokedAt != nil {
-		t.Error("got a change, want none")
-	}
+	check.True(t, b.isSignedIn(), "got a change, want none")
+	check.Equal(t, s.db.Write.APIKey.GetX(t.Context(), key).RevokedAt, nil)
 }
 
 // proxy forwards connections to a database until a test cuts them.
@@ -81,10 +74,8 @@ type proxy struct {
 func throughProxy(t *testing.T) (store.Config, *proxy) {
 	t.Helper()
 	cfg := testkit.Postgres(t)
-	address, err := url.Parse(cfg.DatabaseURL)
-	check.OK(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	address := check.Try(url.Parse(cfg.DatabaseURL)).OK(t)
+	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	p := &proxy{listener: listener}
 	server := address.Host
 	go func() {
@@ -135,13 +126,9 @@ func TestDatabaseUnavailable(t *testing.T) {
 	} {
 		wantPage(t, got, 503, "Our database is unavailable", "Try again in a minute")
 		wantSecurityHeaders(t, "without a database", got)
-		if got.Header().Get("Retry-After") == "" {
-			t.Error("got no Retry-After, want one")
-		}
+		check.True(t, got.Header().Get("Retry-After") != "", "got no Retry-After, want one")
 		for _, word := range []string{"sql", "pq:", "dial", "refused", "127.0.0.1", "EOF", "ent:"} {
-			if strings.Contains(got.Body.String(), word) {
-				t.Errorf("got %q on the page, want our own wording: %s", word, got.text)
-			}
+			check.Lacks(t, got.Body.String(), word)
 		}
 	}
 	check.Equal(t, s.smtp.Count("eva@example.com"), 0, "email that cannot be used")
@@ -155,16 +142,14 @@ func TestPagesDuringAWrite(t *testing.T) {
 	b := s.signIn("ana@example.com")
 	b.makeKey("laptop")
 	for name, db := range map[string]*store.Store{"same process": s.db, "another process": testkit.Open(t, cfg)} {
-		writing, err := db.Write.Tx(t.Context())
-		check.OK(t, err)
+		writing := check.Try(db.Write.Tx(t.Context())).OK(t)
 		writing.Account.Update().SetManualPlan(false).ExecX(t.Context())
 		shown := make(chan struct{})
 		go func() {
 			defer close(shown)
 			for _, path := range []string{home, "/account/usage", "/account/plan", "/account/settings", "/account/export", "/account/delete", "/account/plan/done"} {
-				if got := b.get(path); got.Code >= 400 {
-					t.Errorf("writer in the %s, %s: got status %d, want success", name, path, got.Code)
-				}
+				got := b.get(path)
+				check.True(t, got.Code < 400, "writer in the %s, %s: got status %d, want success", name, path, got.Code)
 			}
 		}()
 		wait.Receive(t, "pages during a write", shown)

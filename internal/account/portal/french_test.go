@@ -33,9 +33,8 @@ func TestSignUpInFrench(t *testing.T) {
 		b := s.browserIn(lang.French)
 		wantPage(t, b.get("/login"), 200, `<html lang="fr">`, inFrench("Send sign-in email"))
 		sent := b.start("ana@example.com")
-		if !strings.HasPrefix(sent.link, "https://palmares.example/fr/login/confirm?") || !strings.Contains(plain(sent.text), inFrench("Your sign-in code for %s is:", "Palmarès")) {
-			t.Errorf("got email %s, want it in French", sent.text)
-		}
+		check.True(t, strings.HasPrefix(sent.link, "https://palmares.example/fr/login/confirm?"), "got email %s, want it in French", sent.text)
+		check.Contains(t, plain(sent.text), inFrench("Your sign-in code for %s is:", "Palmarès"))
 		wantPage(t, b.get("/login/code"), 200, inFrench("Six-digit code"))
 		wantPage(t, b.get(sent.path(t)), 200, inFrench("You are signing in as <strong>%s</strong>.", "ana@example.com"))
 		signedIn := b.post("/login/confirm", "token", sent.token(t))
@@ -67,9 +66,7 @@ func TestKeysInFrench(t *testing.T) {
 	revoked := b.post("/account/keys/" + id + "/revoke")
 	check.Equal(t, revoked.Header().Get("Location"), "/fr/account?done=revoked", "redirect")
 	wantPage(t, b.get(revoked.to()), 200, "La clé a été révoquée.", "Toutes vos clés sont révoquées.")
-	if s.accepts(key) {
-		t.Error("got the revoked key accepted, want it refused")
-	}
+	check.True(t, !s.accepts(key), "got the revoked key accepted, want it refused")
 
 	long := strings.Repeat("é", 81)
 	rejected := b.post("/account/keys", "name", long)
@@ -206,18 +203,14 @@ func compareResponses(t *testing.T, name string, get func(lang.Language) respons
 	texts := map[lang.Language]map[string]bool{}
 	for _, l := range lang.All {
 		got := get(l)
-		if got.Code >= 500 {
-			t.Fatalf("%s: got status %d, want a page", name, got.Code)
-		}
+		check.MustTrue(t, got.Code < 500, "%s: got status %d, want a page", name, got.Code)
 		texts[l] = visibleTexts(t, got)
 		if !strings.Contains(got.text, fmt.Sprintf(`<html lang="%s">`, l)) || len(texts[l]) < 3 {
 			t.Errorf("%s: got %d texts, want a page in %s: %s", name, len(texts[l]), l, got.text)
 		}
 	}
 	for text := range texts[lang.French] {
-		if texts[lang.English][text] && !sameTexts.MatchString(text) {
-			t.Errorf("%s: got %q in both languages, want it translated", name, text)
-		}
+		check.True(t, !texts[lang.English][text] || sameTexts.MatchString(text), "%s: got %q in both languages, want it translated", name, text)
 	}
 }
 
@@ -225,8 +218,7 @@ func compareResponses(t *testing.T, name string, get func(lang.Language) respons
 // and without what has a language of its own.
 func visibleTexts(t *testing.T, got response) map[string]bool {
 	t.Helper()
-	root, err := html.Parse(strings.NewReader(got.Body.String()))
-	check.OK(t, err)
+	root := check.Try(html.Parse(strings.NewReader(got.Body.String()))).OK(t)
 	found := map[string]bool{}
 	var visit func(node *html.Node, inside bool)
 	visit = func(node *html.Node, inside bool) {
@@ -272,9 +264,8 @@ func TestPageOfForms(t *testing.T) {
 		}
 		form = strings.NewReplacer("{id}", "7", "{name}", "best").Replace(form)
 		got := s.pagePath(httptest.NewRequest(http.MethodPost, form, nil))
-		if _, pattern := s.routes.Handler(httptest.NewRequest(http.MethodGet, got, nil)); !strings.HasPrefix(pattern, "GET ") {
-			t.Errorf("%s: got %s, want a page", form, got)
-		}
+		_, pattern := s.routes.Handler(httptest.NewRequest(http.MethodGet, got, nil))
+		check.True(t, strings.HasPrefix(pattern, "GET "), "%s: got %s, want a page", form, got)
 	}
 	for form, want := range map[string]string{
 		"/login": "/login", "/account/keys": home, "/account/email": "/account/settings", "/account/plan/subscribe": "/account/plan",

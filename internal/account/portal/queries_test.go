@@ -30,23 +30,25 @@ func TestQueries(t *testing.T) {
 			{"name", "best", "handle", "ana", "query", "{ nothing }"}, {"name", "best", "handle", "ana", "query", "subscription { catalogPublished { release } }"},
 			{"name", "best", "handle", "ana", "query", text, "chart", "bar", "x", "name", "y", "score"}, {"name", "best", "handle", "ana", "query", text, "title", strings.Repeat("x", 101)},
 		} {
-			if page := ana.post("/account/queries", wrong...); page.Code != 400 || !strings.Contains(page.text, `role="alert"`) || !strings.Contains(page.text, "<textarea") {
-				t.Errorf("%v: got status %d %s, want 400 and the form", wrong, page.Code, page.text)
-			}
+			page := ana.post("/account/queries", wrong...)
+			check.Equal(t, page.Code, 400, wrong)
+			check.Contains(t, page.text, `role="alert"`, wrong)
+			check.Contains(t, page.text, "<textarea", wrong)
 		}
-		if page := ana.post("/account/queries", "name", "best", "handle", "ana", "query", text, "variables", `{"limit": 2}`, "title", "<script>x</script>", "description", "<script>x</script>"); page.Code != 303 || !strings.HasSuffix(page.Header().Get("Location"), "&with=limit%3D2") {
-			t.Fatalf("saving: got status %d %s, want 303", page.Code, page.text)
-		}
-		if page := ana.get("/account/queries/best?done=querysaved&with=limit%3D2"); !strings.Contains(page.text, `href="https://palmares.example/q/ana/best?limit=2"`) || !strings.Contains(page.text, "<code>.csv</code>") || strings.Contains(page.Body.String(), "<script>x") {
-			t.Errorf("got page %s, want the address and an escaped description", page.text)
-		}
-		if page := ana.get("/account/queries/best/edit"); !strings.Contains(page.text, "items { name }") || strings.Contains(page.text, `name="handle"`) {
-			t.Errorf("got form %s, want the text, and no other handle", page.text)
-		}
+		page := ana.post("/account/queries", "name", "best", "handle", "ana", "query", text, "variables", `{"limit": 2}`, "title", "<script>x</script>", "description", "<script>x</script>")
+		check.Must(t, page.Code, 303, "saving: %s", page.text)
+		check.MustTrue(t, strings.HasSuffix(page.Header().Get("Location"), "&with=limit%3D2"), "saving: got status %d %s, want 303", page.Code, page.text)
+		page = ana.get("/account/queries/best?done=querysaved&with=limit%3D2")
+		check.Contains(t, page.text, `href="https://palmares.example/q/ana/best?limit=2"`)
+		check.Contains(t, page.text, "<code>.csv</code>")
+		check.Lacks(t, page.Body.String(), "<script>x")
+		page = ana.get("/account/queries/best/edit")
+		check.Contains(t, page.text, "items { name }")
+		check.Lacks(t, page.text, `name="handle"`)
 		token := ana.post("/account/queries/best/token")
-		if token.Code != 200 || !strings.Contains(token.text, "?token=qt_") || strings.Contains(ana.get("/account/queries/best").text, "qt_") {
-			t.Errorf("got status %d %s, want the token once", token.Code, token.text)
-		}
+		check.Equal(t, token.Code, 200)
+		check.Contains(t, token.text, "?token=qt_")
+		check.Lacks(t, ana.get("/account/queries/best").text, "qt_")
 		ben := s.signIn("ben@example.com")
 		for _, action := range []string{"", "/edit", "/delete"} {
 			check.Equal(t, ben.get("/account/queries/best"+action).Code, 404, "another account's query%s: status", action)
@@ -54,9 +56,9 @@ func TestQueries(t *testing.T) {
 		for _, action := range []string{"/token", "/revoke-token", "/delete"} {
 			check.Equal(t, ben.post("/account/queries/best"+action).Code, 404, "another account's query%s: status", action)
 		}
-		if page := ben.post("/account/queries", "name", "best", "handle", "ana", "query", text); page.Code != 400 || !strings.Contains(page.text, "taken") {
-			t.Errorf("handle of another account: got status %d %s, want 400", page.Code, page.text)
-		}
+		page = ben.post("/account/queries", "name", "best", "handle", "ana", "query", text)
+		check.Equal(t, page.Code, 400, "handle of another account")
+		check.Contains(t, page.text, "taken", "handle of another account")
 		check.Equal(t, ana.post("/account/queries", "name", "long", "query", strings.Repeat("#", 400_000)).Code, 413, "long form: status")
 		// A chart whose columns an edited query no longer has is chosen again.
 		drawn := []string{"name", "drawn", "chart", "bar", "x", "name", "y", "score", "query"}
@@ -68,9 +70,9 @@ func TestQueries(t *testing.T) {
 		wantNoText(t, ana.post("/account/queries/lists/token"), ".csv")
 		ana.post("/account/queries/best/revoke-token")
 		check.Contains(t, ana.get("/account/queries/best/delete").text, "Delete <script>x</script>?", "page")
-		if page := ana.post("/account/queries/best/delete"); page.Code != 303 || ana.get("/account/queries/best").Code != 404 {
-			t.Errorf("deleting: got status %d, want 303 and no query", page.Code)
-		}
+		page = ana.post("/account/queries/best/delete")
+		check.Equal(t, page.Code, 303, "deleting")
+		check.Equal(t, ana.get("/account/queries/best").Code, 404, "deleting")
 		// The versions of a deleted query still have permanent URLs.
 		wantPage(t, ana.get("/account/delete"), 200, "including the permanent ones")
 		wantNoText(t, ben.get("/account/delete"), "saved queries")
@@ -85,14 +87,11 @@ func TestDraftNeedsSession(t *testing.T) {
 	body := &countingReader{left: 300_000}
 	sent := visitor.send(http.MethodPost, draftPath, body)
 	wantPage(t, sent, 401, "Connectez-vous d’abord")
-	if body.read > 0 {
-		t.Errorf("got %d bytes of the form read, want none", body.read)
-	}
+	check.True(t, body.read == 0, "got %d bytes of the form read, want none", body.read)
 	login := visitor.get(draftPath + "?draft=1")
 	wantRedirect(t, login, "/login")
-	if to, err := url.Parse(login.to()); err != nil || to.Query().Get("next") != "/fr"+draftPath+"?draft=1" {
-		t.Errorf("got %s, want to return to the form", login.to())
-	}
+	to := check.Try(url.Parse(login.to())).OK(t)
+	check.Equal(t, to.Query().Get("next"), "/fr"+draftPath+"?draft=1", login.to())
 	ana := s.signIn("ana@example.com")
 	wantPage(t, ana.get(draftPath+"?draft=1"), 200, "data-draft", `href="/explorer"`)
 	wantNoText(t, ana.get(draftPath), "data-draft")

@@ -18,9 +18,9 @@ func wantSecurityHeaders(t *testing.T, what string, got response) {
 	for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
 		check.Contains(t, policy, part, "%s: policy", what)
 	}
-	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || strings.Contains(policy, "data:") {
-		t.Errorf("%s: got policy %q, want a strict one", what, policy)
-	}
+	check.Lacks(t, policy, "unsafe", what)
+	check.Lacks(t, policy, "*", what)
+	check.Lacks(t, policy, "data:", what)
 	for name, want := range map[string]string{
 		"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
 		"Strict-Transport-Security": "max-age=31536000", "Access-Control-Allow-Origin": "", "Access-Control-Allow-Credentials": "",
@@ -29,9 +29,7 @@ func wantSecurityHeaders(t *testing.T, what string, got response) {
 	}
 	// Pages must not contain what the policy forbids.
 	for _, forbidden := range []string{"<style", " style=", " onclick", " onload", "<script>", "javascript:"} {
-		if strings.Contains(got.Body.String(), forbidden) {
-			t.Errorf("%s: got %s on the page, want none", what, forbidden)
-		}
+		check.Lacks(t, got.Body.String(), forbidden, what)
 	}
 }
 
@@ -58,9 +56,7 @@ func TestSecurityHeaders(t *testing.T) {
 		b := s.signIn(fmt.Sprintf("visitor%d@example.com", i))
 		got := b.send(method, path, strings.NewReader(""), "Sec-Fetch-Site", "same-origin")
 		wantSecurityHeaders(t, "signed in, "+route.pattern, got)
-		if got.Code >= http.StatusInternalServerError {
-			t.Errorf("%s: got status %d, want below 500", route.pattern, got.Code)
-		}
+		check.True(t, got.Code < http.StatusInternalServerError, "%s: got status %d, want below 500", route.pattern, got.Code)
 	}
 }
 
@@ -92,16 +88,14 @@ func TestRoutesRequireSession(t *testing.T) {
 			if saysSo := path == draftPath && method == http.MethodPost; saysSo && got.Code == http.StatusUnauthorized {
 				continue
 			}
-			if got.Code != http.StatusSeeOther || !strings.HasPrefix(got.to(), "/login") {
-				t.Errorf("%s: got status %d to %q, want 303 to /login", route.pattern, got.Code, got.to())
-			}
+			check.Equal(t, got.Code, http.StatusSeeOther, "%s: to %q", route.pattern, got.to())
+			check.True(t, strings.HasPrefix(got.to(), "/login"), "%s: got status %d to %q, want 303 to /login", route.pattern, got.Code, got.to())
 			wantNoText(t, got, "ana@example.com", "laptop")
 		}
 	}
-	if len(s.db.Write.APIKey.Query().AllX(t.Context())) != 1 || s.db.Write.APIKey.GetX(t.Context(), id).RevokedAt != nil || !b.isSignedIn() ||
-		s.account("ana@example.com") == nil {
-		t.Error("got a change, want none")
-	}
+	check.Equal(t, len(s.db.Write.APIKey.Query().AllX(t.Context())), 1)
+	check.Equal(t, s.db.Write.APIKey.GetX(t.Context(), id).RevokedAt, nil)
+	check.True(t, b.isSignedIn() && s.account("ana@example.com") != nil, "got a change, want none")
 	check.Equal(t, stranger.get("/account/usage?x=1").to(), "/login?next=%2Fen%2Faccount%2Fusage%3Fx%3D1", "redirect")
 }
 
@@ -142,9 +136,7 @@ func TestCrossSiteForms(t *testing.T) {
 		}
 		check.Equal(t, b.send(method, path, strings.NewReader("email=ana%40example.com"), "Sec-Fetch-Site", "cross-site").Code, 403, "%s: status", route.pattern)
 	}
-	if !b.isSignedIn() {
-		t.Error("got the session ended by another site, want it valid")
-	}
+	check.True(t, b.isSignedIn(), "got the session ended by another site, want it valid")
 }
 
 func TestOrigin(t *testing.T) {
@@ -236,9 +228,7 @@ func destination(t *testing.T, location string) *url.URL {
 	// Browsers treat backslashes as slashes and ignore tabs and newlines.
 	location = strings.NewReplacer(`\`, "/", "\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(location))
 	base, _ := url.Parse("https://palmares.example/en/login/confirm")
-	to, err := base.Parse(location)
-	check.OK(t, err, "%q", location)
-	return to
+	return check.Try(base.Parse(location)).OK(t, "%q", location)
 }
 
 func TestLocalPath(t *testing.T) {
@@ -257,12 +247,11 @@ func TestNextPathWhileSigningIn(t *testing.T) {
 	s := newSQLiteSite(t)
 	wantOurSite := func(what, path string, got response) {
 		t.Helper()
-		if to := destination(t, got.to()); got.Code != http.StatusSeeOther || to.Host != "palmares.example" || to.Scheme != "https" {
-			t.Errorf("%s, %q: got status %d to %q, want a path of ours", what, path, got.Code, got.to())
-		}
-		if got.Header().Get("Set-Cookie") == "x=y" {
-			t.Errorf("%s, %q: got an injected header, want none", what, path)
-		}
+		to := destination(t, got.to())
+		check.Equal(t, got.Code, http.StatusSeeOther, "%s, %q: to %q", what, path, got.to())
+		check.Equal(t, to.Host, "palmares.example", "%s, %q: to %q", what, path, got.to())
+		check.Equal(t, to.Scheme, "https", "%s, %q: to %q", what, path, got.to())
+		check.True(t, got.Header().Get("Set-Cookie") != "x=y", "%s, %q: got an injected header, want none", what, path)
 	}
 	signedIn := s.signIn("in@example.com")
 	for i, path := range offsitePaths {
@@ -311,24 +300,38 @@ func TestNoSecretsInTheLog(t *testing.T) {
 	session := b.session()
 	// Cause some errors, which are logged.
 	for _, table := range []string{"sessions", "confirmations", "api_keys"} {
-		if _, err := s.db.Write.ExecContext(t.Context(), "ALTER TABLE "+table+" RENAME TO hidden_"+table); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(s.db.Write.ExecContext(t.Context(), "ALTER TABLE "+table+" RENAME TO hidden_"+table)).OK(t)
 		b.get(change.path(t))
 		b.post("/account/email/confirm", "token", change.token(t))
 		b.post("/login/confirm", "token", sent.token(t))
 		b.post("/login/code", "code", sent.code)
 		b.post("/account/keys", "name", "x")
-		if _, err := s.db.Write.ExecContext(t.Context(), "ALTER TABLE hidden_"+table+" RENAME TO "+table); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(s.db.Write.ExecContext(t.Context(), "ALTER TABLE hidden_"+table+" RENAME TO "+table)).OK(t)
 	}
 	log := s.log.String()
 	check.Contains(t, log, "page failed", "log lines")
 	for what, secret := range map[string]string{"a link": sent.token(t), "another link": change.token(t), "a code": sent.code, "another code": change.code,
 		"the browser's secret": browser, "a session": session, "a key": key, "a key's secret": key[16:48]} {
-		if strings.Contains(log, secret) {
-			t.Errorf("got %s in the log, want no secrets: %s", what, log)
-		}
+		check.Lacks(t, log, secret, "%s in the log", what)
 	}
+}
+
+// FuzzNextPath checks that the page after signing in is one of this site, as Go and browsers
+// read the URL.
+func FuzzNextPath(f *testing.F) {
+	for _, next := range []string{"/account", "/en/account/keys?x=1#y", "//evil.example", "/\\evil.example", "https://evil.example", "/%2f/evil.example", "/\t/evil.example", "javascript:alert(1)", "", "/connect?client_id=a%20b"} {
+		f.Add(next)
+	}
+	base := &url.URL{Scheme: "https", Host: "palmares.example", Path: "/login"}
+	f.Fuzz(func(t *testing.T, next string) {
+		got := localPath(next)
+		check.MustTrue(t, got == next || got == home, "%q: got %q, want it unchanged or home", next, got)
+		check.Must(t, localPath(got), got, next)
+		to := check.Try(base.Parse(got)).OK(t, next)
+		check.Equal(t, to.Host, base.Host, next)
+		check.Equal(t, to.Scheme, base.Scheme, next)
+		// Browsers remove tabs and line breaks, and read a backslash as a slash.
+		read := strings.ReplaceAll(strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(got)), "\\", "/")
+		check.True(t, strings.HasPrefix(read, "/") && !strings.HasPrefix(read, "//"), "%q: got %q, which leads to another site", next, got)
+	})
 }

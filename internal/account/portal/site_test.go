@@ -66,13 +66,10 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	}
 	memory := cache.New(1<<20, nil, log)
 	executor := graphtest.New(graph.Config{Catalog: db, Log: log, Cache: memory, Tools: func() int { return 0 }})
-	var err error
 	cfg.Webhooks = webhook.New(webhook.Config{Store: db, Release: executor.Newest, Log: log, ServiceName: "Palmarès", Loopback: true})
-	cfg.Queries, err = saved.New(saved.Config{Service: rest.Config{PublicURL: cfg.PublicURL}, Store: db, Executor: executor, Cache: memory, Log: log})
-	check.OK(t, err)
+	cfg.Queries = check.Try(saved.New(saved.Config{Service: rest.Config{PublicURL: cfg.PublicURL}, Store: db, Executor: executor, Cache: memory, Log: log})).OK(t)
 	cfg.IsDownload = rest.IsDownload
-	cfg.API, err = rest.NewHandler(rest.Config{PublicURL: cfg.PublicURL}, executor, memory)
-	check.OK(t, err)
+	cfg.API = check.Try(rest.NewHandler(rest.Config{PublicURL: cfg.PublicURL}, executor, memory)).OK(t)
 	for _, change := range change {
 		change(&cfg)
 	}
@@ -91,8 +88,7 @@ func newSiteWithoutMail(t *testing.T) *site {
 
 func (s *site) mailer(cfg ourmail.Config) *ourmail.Mailer {
 	s.t.Helper()
-	mailer, err := ourmail.New(cfg)
-	check.OK(s.t, err)
+	mailer := check.Try(ourmail.New(cfg)).OK(s.t)
 	ctx, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { mailer.Run(ctx) })
@@ -117,14 +113,11 @@ var (
 func (s *site) emailTo(email string) message {
 	s.t.Helper()
 	check.OK(s.t, s.outbox.Send(s.t.Context()))
-	parsed, err := mail.ReadMessage(strings.NewReader(s.smtp.Wait(s.t, email)))
-	check.OK(s.t, err)
+	parsed := check.Try(mail.ReadMessage(strings.NewReader(s.smtp.Wait(s.t, email)))).OK(s.t)
 	_, params, err := mime.ParseMediaType(parsed.Header.Get("Content-Type"))
 	check.OK(s.t, err)
-	part, err := multipart.NewReader(parsed.Body, params["boundary"]).NextPart()
-	check.OK(s.t, err)
-	text, err := io.ReadAll(part)
-	check.OK(s.t, err)
+	part := check.Try(multipart.NewReader(parsed.Body, params["boundary"]).NextPart()).OK(s.t)
+	text := check.Try(io.ReadAll(part)).OK(s.t)
 	found := message{text: string(text), link: linkInMessage.FindString(string(text))}
 	if code := codeInMessage.FindStringSubmatch(found.text); code != nil {
 		found.code = code[1]
@@ -135,20 +128,16 @@ func (s *site) emailTo(email string) message {
 // path returns the path of the link.
 func (m message) path(t *testing.T) string {
 	t.Helper()
-	u, err := url.Parse(m.link)
-	if err != nil || u.Path == "" {
-		t.Fatalf("got link %q, %v, want a URL", m.link, err)
-	}
+	u := check.Try(url.Parse(m.link)).OK(t)
+	check.MustTrue(t, u.Path != "", "got link %q, want a URL", m.link)
 	return u.RequestURI()
 }
 
 // token returns the token of the link.
 func (m message) token(t *testing.T) string {
 	t.Helper()
-	u, err := url.Parse(m.path(t))
-	if err != nil || u.Query().Get("token") == "" {
-		t.Fatalf("got link %q, want a token in it", m.link)
-	}
+	u := check.Try(url.Parse(m.path(t))).OK(t)
+	check.MustTrue(t, u.Query().Get("token") != "", "got link %q, want a token in it", m.link)
 	return u.Query().Get("token")
 }
 
@@ -246,8 +235,7 @@ func (b *browser) post(target string, form ...string) response {
 func (b *browser) start(email string, form ...string) message {
 	b.site.t.Helper()
 	wantRedirect(b.site.t, b.post("/login", append([]string{"email", email}, form...)...), "/login/code")
-	sent, err := auth.NormalizeEmail(email)
-	check.OK(b.site.t, err)
+	sent := check.Try(auth.NormalizeEmail(email)).OK(b.site.t)
 	return b.site.emailTo(sent)
 }
 
@@ -281,9 +269,8 @@ func (b *browser) makeKey(name string) string {
 	b.site.t.Helper()
 	page := b.post("/account/keys", "name", name)
 	key := keyInPage.FindString(page.Body.String())
-	if page.Code != http.StatusOK || key == "" {
-		b.site.t.Fatalf("got status %d, want 200 and a key: %s", page.Code, page.text)
-	}
+	check.Must(b.site.t, page.Code, http.StatusOK, page.text)
+	check.MustTrue(b.site.t, key != "", "got status %d, want 200 and a key: %s", page.Code, page.text)
 	return key
 }
 
@@ -292,9 +279,7 @@ var keyInPage = regexp.MustCompile(`pal_\w{50}`)
 func idOf(t *testing.T, key string) string {
 	t.Helper()
 	parsed, ok := auth.ParseKey(key)
-	if !ok {
-		t.Fatalf("got %s, want a key", key)
-	}
+	check.MustTrue(t, ok, "got %s, want a key", key)
 	return parsed.ID
 }
 
@@ -309,16 +294,15 @@ func (s *site) accepts(key string) bool {
 
 func wantRedirect(t *testing.T, got response, to string) {
 	t.Helper()
-	if path, _, _ := strings.Cut(got.to(), "?"); got.Code != http.StatusSeeOther || path != to {
-		t.Fatalf("got status %d to %q, want 303 to %s: %s", got.Code, got.to(), to, got.text)
-	}
+	path, _, _ := strings.Cut(got.to(), "?")
+	check.Must(t, got.Code, http.StatusSeeOther, "to %q: %s", got.to(), got.text)
+	check.Must(t, path, to, "to %q: %s", got.to(), got.text)
 }
 
 func wantPage(t *testing.T, got response, status int, texts ...string) {
 	t.Helper()
-	if got.Code != status || !strings.HasPrefix(got.Header().Get("Content-Type"), "text/html") {
-		t.Errorf("got status %d, want %d: %s", got.Code, status, got.text)
-	}
+	check.Equal(t, got.Code, status, got.text)
+	check.True(t, strings.HasPrefix(got.Header().Get("Content-Type"), "text/html"), "got status %d, want %d: %s", got.Code, status, got.text)
 	for _, text := range texts {
 		check.Contains(t, got.text, text, "page without")
 	}
@@ -327,9 +311,8 @@ func wantPage(t *testing.T, got response, status int, texts ...string) {
 func wantNoText(t *testing.T, got response, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if strings.Contains(got.text, text) || strings.Contains(got.Body.String(), text) {
-			t.Errorf("got a page with %q, want it without: %s", text, got.text)
-		}
+		check.Lacks(t, got.text, text)
+		check.Lacks(t, got.Body.String(), text)
 	}
 }
 

@@ -48,24 +48,24 @@ func TestWebhookPages(t *testing.T) {
 		check.Contains(t, ana.get("/account/webhooks").text, "You have no endpoints yet", "page")
 		added := ana.post("/account/webhooks", "url", receiver.URL+"/<b>", "type", "tool.created", "category", "code", "category", "image", "batches", "1")
 		secret := shownSecret.FindString(added.Body.String())
-		if added.Code != 200 || secret == "" {
-			t.Fatalf("adding: got status %d, want 200 and a secret: %s", added.Code, added.Body.String())
-		}
+		check.Must(t, added.Code, 200, "adding: %s", added.Body.String())
+		check.MustTrue(t, secret != "", "adding: got status %d, want 200 and a secret: %s", added.Code, added.Body.String())
 		list := ana.get("/account/webhooks").Body.String()
 		path := regexp.MustCompile(`/account/webhooks/\d+`).FindString(list)
-		if path == "" || strings.Contains(list, "whsec_") || strings.Contains(list, "<b>") || !strings.Contains(list, "code, image") {
-			t.Errorf("got list %s, want the endpoint without its secret", list)
-		}
-		if page := ana.get(path); page.Code != 200 || strings.Contains(page.text, "whsec_") || !strings.Contains(page.text, "No events have been sent yet") {
-			t.Errorf("endpoint: got status %d, want 200 and no attempts: %s", page.Code, page.text)
-		}
+		check.True(t, path != "", "got list %s, want the endpoint without its secret", list)
+		check.Lacks(t, list, "whsec_")
+		check.Lacks(t, list, "<b>")
+		check.Contains(t, list, "code, image")
+		page := ana.get(path)
+		check.Equal(t, page.Code, 200, "endpoint")
+		check.Lacks(t, page.text, "whsec_", "endpoint")
+		check.Contains(t, page.text, "No events have been sent yet", "endpoint")
 		const checked = `name="batches" value="1" checked>`
-		if page := ana.get(path); !strings.Contains(page.Body.String(), checked) {
-			t.Errorf("endpoint with batches: got page %s, want the box checked", page.text)
-		}
-		if page := ana.post(path+"/settings", "category", "A B!"); page.Code != 400 || !strings.Contains(page.text, `role="alert"`) {
-			t.Errorf("invalid settings: got status %d, want 400", page.Code)
-		}
+		page = ana.get(path)
+		check.Contains(t, page.Body.String(), checked, "endpoint with batches")
+		page = ana.post(path+"/settings", "category", "A B!")
+		check.Equal(t, page.Code, 400, "invalid settings")
+		check.Contains(t, page.text, `role="alert"`, "invalid settings")
 		for _, form := range [][]string{{}, {"batches", "1", "type", "price.changed", "category", "code"}} {
 			check.Equal(t, ana.post(path+"/settings", form...).Code, 303, "settings %v: status", form)
 			check.Equal(t, strings.Contains(ana.get(path).Body.String(), checked), (len(form) > 0), "settings %v: box checked", form)
@@ -80,41 +80,38 @@ func TestWebhookPages(t *testing.T) {
 			ana.get(sent.Header().Get("Location"))
 			return ana.get(sent.Header().Get("Location"))
 		}
-		if page := test(); !strings.Contains(page.text, "Test event delivered: status 204") || calls.Load() != 1 {
-			t.Errorf("test event: got page %s, want a delivery", page.text)
-		}
+		page = test()
+		check.Contains(t, page.text, "Test event delivered: status 204", "test event")
+		check.Equal(t, calls.Load(), 1, "test event")
 		status = http.StatusInternalServerError
-		if page := test(); !strings.Contains(page.text, "Test event failed: status 500") || !strings.Contains(page.text, "webhook.test") {
-			t.Errorf("failing test event: got page %s, want a failure", page.text)
-		}
+		page = test()
+		check.Contains(t, page.text, "Test event failed: status 500", "failing test event")
+		check.Contains(t, page.text, "webhook.test", "failing test event")
 		for action, question := range map[string]string{"/rotate": "Rotate the signing secret?", "/remove": "Remove this endpoint?"} {
-			if page := ana.get(path + action); page.Code != 200 || !strings.Contains(page.text, question) {
-				t.Errorf("%s: got status %d, want a question first", action, page.Code)
-			}
+			page := ana.get(path + action)
+			check.Equal(t, page.Code, 200, action)
+			check.Contains(t, page.text, question, action)
 		}
 		rotated := shownSecret.FindString(ana.post(path + "/rotate").Body.String())
-		if rotated == "" || rotated == secret {
-			t.Errorf("got secret %q, want a new one", rotated)
-		}
+		check.True(t, rotated != "" && rotated != secret, "got secret %q, want a new one", rotated)
 		check.Contains(t, ana.get(path).text, "The previous secret is valid until", "after rotating: page")
 		for _, wrong := range [][]string{{"event", "evt_99"}, {"event", "x"}, {"since", "yesterday"}, {}} {
-			if page := ana.post(path+"/replay", wrong...); page.Code < 400 || page.Code >= 500 || !strings.Contains(page.text, `role="alert"`) {
-				t.Errorf("replay of %v: got status %d, want 4xx", wrong, page.Code)
-			}
+			page := ana.post(path+"/replay", wrong...)
+			check.True(t, page.Code >= 400 && page.Code < 500, "replay of %v: got status %d, want 4xx", wrong, page.Code)
+			check.Contains(t, page.text, `role="alert"`, "replay of %v", wrong)
 		}
 		check.Equal(t, ana.post(path+"/replay", "since", "2026-01-01T00:00").Code, 303, "replay: status")
 		e := db.Read.Endpoint.Query().OnlyX(t.Context())
 		batch := db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(7).SetEvents([]int{7, 9}).SetType(journal.EventsBatch).SetNumber(1).
 			SetAt(s.now().UTC()).SetStatus(500).SetTookMs(1).SetResponse("").SetDelivered(false).SaveX(t.Context())
-		if page, id := ana.get(path), webhook.MessageID(batch); !strings.Contains(page.text, id+" (2 events)") || ana.post(path+"/replay", "event", id).Code != 303 {
-			t.Errorf("batch %s: got page %s, want the batch, which can be sent again", id, page.text)
-		}
+		page, id := ana.get(path), webhook.MessageID(batch)
+		check.Contains(t, page.text, id+" (2 events)", "batch %s", id)
+		check.Equal(t, ana.post(path+"/replay", "event", id).Code, 303, "batch %s", id)
 		ana.post(path + "/pause")
 		check.Contains(t, ana.get(path).text, "This endpoint is paused", "after pausing: page")
 		ana.post(path + "/resume")
-		if page := ana.get(path); strings.Contains(page.text, "This endpoint is paused") {
-			t.Errorf("after resuming: got page %s, want an active endpoint", page.text)
-		}
+		page = ana.get(path)
+		check.Lacks(t, page.text, "This endpoint is paused", "after resuming")
 
 		ben := s.pro("ben@example.com")
 		for _, method := range []string{"", "/test", "/rotate", "/pause", "/resume", "/remove", "/replay", "/settings"} {
@@ -124,9 +121,9 @@ func TestWebhookPages(t *testing.T) {
 			}
 			check.Equal(t, got.Code, 404, "another account's endpoint%s: status", method)
 		}
-		if page := ana.get(path); page.Code != 200 || !strings.Contains(page.text, ">Pause endpoint<") {
-			t.Error("got the endpoint changed by another account, want it unchanged")
-		}
+		page = ana.get(path)
+		check.Equal(t, page.Code, 200)
+		check.Contains(t, page.text, ">Pause endpoint<")
 		ana.post(path + "/remove")
 		check.Equal(t, ana.get(path).Code, 404, "after removing: status")
 	})
@@ -146,15 +143,15 @@ func TestInvalidEndpoints(t *testing.T) {
 	for i := range 10 {
 		check.Must(t, ana.post("/account/webhooks", "url", fmt.Sprintf("https://example.com/%d", i)).Code, 200, "endpoint %d: status", i)
 	}
-	if page := ana.get("/account/webhooks"); !strings.Contains(page.text, "10 of 10 endpoints") || strings.Contains(page.text, `id="url"`) {
-		t.Error("got a form for an eleventh endpoint, want none")
-	}
+	page := ana.get("/account/webhooks")
+	check.Contains(t, page.text, "10 of 10 endpoints")
+	check.Lacks(t, page.text, `id="url"`)
 	check.Equal(t, ana.post("/account/webhooks", "url", "https://example.com/more").Code, 400, "eleventh endpoint: status")
 
 	dev := s.signIn("dev@example.com")
-	if page := dev.get("/account/webhooks"); !strings.Contains(page.text, "Upgrade to Pro") || strings.Contains(page.text, `id="url"`) {
-		t.Error("Developer plan: got the form, want none")
-	}
+	page = dev.get("/account/webhooks")
+	check.Contains(t, page.text, "Upgrade to Pro", "Developer plan")
+	check.Lacks(t, page.text, `id="url"`, "Developer plan")
 	check.Equal(t, dev.post("/account/webhooks", "url", "https://example.com").Code, 403, "Developer plan: status")
 }
 
@@ -202,9 +199,9 @@ func TestOlderAttempts(t *testing.T) {
 		for address, text := range map[string]string{
 			path + "?before=999999": "There are no older attempts", path + "?before=-3": "Older", path + "?before=x": "Older", path + "?before=99999999999999999999": "Older",
 		} {
-			if page := ana.get(address); page.Code != 200 || !strings.Contains(page.text, text) {
-				t.Errorf("%s: got status %d, want 200 and %q: %s", address, page.Code, text, page.text)
-			}
+			page := ana.get(address)
+			check.Equal(t, page.Code, 200, address)
+			check.Contains(t, page.text, text, address)
 		}
 	})
 }
@@ -229,9 +226,8 @@ func TestRetryAfterIsShown(t *testing.T) {
 	e := s.db.Read.Endpoint.Query().OnlyX(t.Context())
 	for until, want := range map[time.Duration]bool{time.Hour: true, -time.Hour: false} {
 		s.db.Write.Endpoint.UpdateOne(e).SetNotBefore(s.now().UTC().Add(until)).ExecX(t.Context())
-		if page := ana.get(endpointPath(e)); strings.Contains(page.text, "The receiver requested a pause until") != want {
-			t.Errorf("%s from now: got page %s, want a wait: %v", until, page.text, want)
-		}
+		page := ana.get(endpointPath(e))
+		check.Equal(t, strings.Contains(page.text, "The receiver requested a pause until"), want, "%s from now: page %s", until, page.text)
 	}
 }
 
@@ -250,9 +246,8 @@ func TestTestEventLimitPage(t *testing.T) {
 		}
 		got := ana.post(path + "/test")
 		wantPage(t, got, http.StatusTooManyRequests, "An account can send 10 test events per minute. Try again in")
-		if seconds, err := strconv.Atoi(got.Header().Get("Retry-After")); err != nil || seconds < 1 || seconds > 60 {
-			t.Errorf("got Retry-After %q, want 1 to 60", got.Header().Get("Retry-After"))
-		}
+		seconds := check.Try(strconv.Atoi(got.Header().Get("Retry-After"))).OK(t)
+		check.True(t, seconds >= 1 && seconds <= 60, "got Retry-After %q, want 1 to 60", got.Header().Get("Retry-After"))
 		check.Equal(t, calls.Load(), 10, "calls")
 	})
 }

@@ -30,9 +30,7 @@ func read(t *testing.T, feed string) string {
 	t.Helper()
 	_, err := Check(t.Context(), NewLines(strings.NewReader(feed)), nil, nil)
 	var errs *ValidationError
-	if err != nil && !errors.As(err, &errs) {
-		t.Fatalf("got %v, want errors in the feed", err)
-	}
+	check.MustTrue(t, err == nil || errors.As(err, &errs), "got %v, want errors in the feed", err)
 	if err == nil {
 		return ""
 	}
@@ -193,9 +191,7 @@ func TestRules(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			valid := strings.Join(validLines, "\n")
 			feed := strings.Replace(valid, c.from, c.to, 1)
-			if feed == valid {
-				t.Fatalf("got no %q in the feed, want one to replace", c.from)
-			}
+			check.MustTrue(t, feed != valid, "got no %q in the feed, want one to replace", c.from)
 			check.Equal(t, read(t, feed), c.want)
 		})
 	}
@@ -295,9 +291,9 @@ func TestAtMostAHundredErrors(t *testing.T) {
 		fmt.Fprintf(&feed, "{\"type\":\"category\",\"slug\":\"c-%d\"}\n", i)
 	}
 	lines := strings.Split(read(t, feed.String()), "\n")
-	if len(lines) != 101 || lines[100] != "only the first 100 faults are shown" || lines[99] != `line 101: category "c-99": label: is required, but missing` {
-		t.Errorf("got %d lines ending in %q, want 101", len(lines), lines[len(lines)-1])
-	}
+	check.Must(t, len(lines), 101)
+	check.Equal(t, lines[100], "only the first 100 faults are shown")
+	check.Equal(t, lines[99], `line 101: category "c-99": label: is required, but missing`)
 }
 
 // A very long line uses little memory, and errors in later lines are reported.
@@ -311,9 +307,8 @@ func TestVeryLongLine(t *testing.T) {
 	var errs *ValidationError
 	_, err := Check(t.Context(), NewLines(once{feed}), nil, nil)
 	const want = "line 2: the line is longer than 1 MiB\nline 3: category \"code\": label: is required, but missing"
-	if !errors.As(err, &errs) || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	check.MustTrue(t, errors.As(err, &errs), "got %v, want %s", err, want)
+	check.Equal(t, err.Error(), want)
 }
 
 func TestLongestLine(t *testing.T) {
@@ -341,9 +336,7 @@ func (endlessText) Read(p []byte) (int, error) { return copy(p, letters), nil }
 func TestReadingStopsWhenCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Check(ctx, NewLines(strings.NewReader(strings.Join(validLines, "\n"))), nil, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
+	check.Try(Check(ctx, NewLines(strings.NewReader(strings.Join(validLines, "\n"))), nil, nil)).Is(t, context.Canceled)
 }
 
 type failingDisk struct{}
@@ -353,9 +346,8 @@ func (failingDisk) Read([]byte) (int, error) { return 0, errors.New("input/outpu
 func TestFailingDiskIsNotAValidationError(t *testing.T) {
 	_, err := Check(t.Context(), NewLines(once{io.MultiReader(strings.NewReader(validHeader+"\n"), failingDisk{})}), nil, nil)
 	var errs *ValidationError
-	if err == nil || errors.As(err, &errs) {
-		t.Errorf("got %v, want an error that is not a ValidationError", err)
-	}
+	check.Fails(t, err)
+	check.True(t, !errors.As(err, &errs), "got %v, want an error that is not a ValidationError", err)
 }
 
 // FuzzRead checks that errors of a feed have lines, and that a feed does not change when it
@@ -369,9 +361,7 @@ func FuzzRead(f *testing.F) {
 		before, err := Check(context.Background(), NewLines(bytes.NewReader(feed)), nil, nil)
 		if err != nil {
 			var errs *ValidationError
-			if !errors.As(err, &errs) || len(errs.List) == 0 || errs.List[0].At.Line < 1 {
-				t.Fatalf("got %v, want errors with lines", err)
-			}
+			check.MustTrue(t, errors.As(err, &errs) && len(errs.List) != 0 && errs.List[0].At.Line >= 1, "got %v, want errors with lines", err)
 			return
 		}
 		var again bytes.Buffer
@@ -380,8 +370,7 @@ func FuzzRead(f *testing.F) {
 		rewrite.visit = func(_ int, rec record.Record, _ bool) error { out.Write(rec); return nil }
 		check.OK(t, rewrite.scan(context.Background(), NewLines(bytes.NewReader(feed)), nil))
 		check.OK(t, out.Flush())
-		after, err := Check(context.Background(), NewLines(bytes.NewReader(again.Bytes())), nil, nil)
-		check.OK(t, err, "reading the feed that was written")
+		after := check.Try(Check(context.Background(), NewLines(bytes.NewReader(again.Bytes())), nil, nil)).OK(t, "reading the feed that was written")
 		for slug, tool := range before.Tools {
 			if other := after.Tools[slug]; other == nil || other.Fingerprint != tool.Fingerprint || other.HistoryHash != tool.HistoryHash {
 				t.Errorf("tool %s after writing: got %+v, want %+v", slug, other, tool)

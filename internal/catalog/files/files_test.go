@@ -66,8 +66,7 @@ func publishRelease(t testing.TB, s *store.Store, release int) {
 				UpdatedAt: "2026-01-01", CanonicalURL: "https://palmares.example/duel", Published: record.Published(r.IntN(4) > 0)})
 		}
 	}
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-01-%02d", release), records...))), publish.Options{Force: true})
-	check.OK(t, err)
+	feedtest.Publish(t, s, feedtest.Catalog(fmt.Sprintf("2026-01-%02d", release), records...))
 }
 
 func publishReleases(t testing.TB, s *store.Store, count int) []*ent.Release {
@@ -81,8 +80,7 @@ func publishReleases(t testing.TB, s *store.Store, count int) []*ent.Release {
 func write(t testing.TB, s *store.Store, release int) (folder string, written []File) {
 	t.Helper()
 	folder = t.TempDir()
-	written, err := Write(t.Context(), s, release, folder, Kinds{SQLite: true, Parquet: true}, nil)
-	check.OK(t, err)
+	written = check.Try(Write(t.Context(), s, release, folder, Kinds{SQLite: true, Parquet: true}, nil)).OK(t)
 	check.Must(t, len(written), len(Names()), "files")
 	return folder, written
 }
@@ -90,13 +88,11 @@ func write(t testing.TB, s *store.Store, release int) (folder string, written []
 // dump returns all rows of a SQLite database.
 func dump(t testing.TB, path string) string {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	check.OK(t, err)
+	db := check.Try(sql.Open("sqlite", path)).OK(t)
 	defer db.Close()
 	var all strings.Builder
 	for _, table := range tableNames {
-		rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
-		check.OK(t, err)
+		rows := check.Try(db.QueryContext(t.Context(), "SELECT * FROM "+table)).OK(t)
 		columns, _ := rows.Columns()
 		values := make([]any, len(columns))
 		for i := range values {
@@ -140,11 +136,8 @@ func TestSameFiles(t *testing.T) {
 		for release := 1; release <= releases; release++ {
 			verify(t, s, release)
 		}
-		_, err := publish.Prune(t.Context(), s, 4)
-		check.OK(t, err)
-		if _, err := Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil); !errors.Is(err, store.ErrNoRelease) {
-			t.Errorf("got %v for a pruned release, want ErrNoRelease", err)
-		}
+		check.Try(publish.Prune(t.Context(), s, 4)).OK(t)
+		check.Try(Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil)).Is(t, store.ErrNoRelease, "a pruned release")
 		_, written := write(t, s, 5)
 		for _, f := range written[1:] {
 			if same := f.SHA256 == known[5][f.Name]; same == slices.Contains([]string{"history.parquet", "releases.parquet"}, f.Name) {
@@ -161,18 +154,14 @@ func TestParquetColumns(t *testing.T) {
 	publishReleases(t, s, 4)
 	folder, written := write(t, s, 0)
 	for _, f := range written[1:] {
-		file, err := os.Open(filepath.Join(folder, f.Name))
-		check.OK(t, err)
+		file := check.Try(os.Open(filepath.Join(folder, f.Name))).OK(t)
 		defer file.Close()
-		p, err := parquet.OpenFile(file, f.Size)
-		check.OK(t, err)
+		p := check.Try(parquet.OpenFile(file, f.Size)).OK(t)
 		if p.NumRows() != f.Rows || f.Rows == 0 {
 			t.Errorf("%s: got %d rows, want %d", f.Name, p.NumRows(), f.Rows)
 		}
 		for _, group := range p.Metadata().RowGroups {
-			if len(group.SortingColumns) == 0 {
-				t.Errorf("%s: got no sorting columns, want the key", f.Name)
-			}
+			check.True(t, len(group.SortingColumns) != 0, "%s: got no sorting columns, want the key", f.Name)
 			for _, c := range group.Columns {
 				if c.MetaData.Statistics.MinValue == nil && c.MetaData.Statistics.NullCount != c.MetaData.NumValues {
 					t.Errorf("%s: got no statistics of %v, want bounds", f.Name, c.MetaData.PathInSchema)
@@ -181,9 +170,7 @@ func TestParquetColumns(t *testing.T) {
 		}
 		for _, column := range p.Schema().Fields() {
 			isDate := strings.HasSuffix(column.Name(), "_at") || strings.HasSuffix(column.Name(), "date")
-			if isDate != (column.Type().String() == "DATE") {
-				t.Errorf("%s: got %v for %s, want dates as DATE", f.Name, column.Type(), column.Name())
-			}
+			check.Equal(t, isDate, column.Type().String() == "DATE", "%s: for %s", f.Name, column.Name())
 		}
 	}
 	type version struct {
@@ -191,8 +178,7 @@ func TestParquetColumns(t *testing.T) {
 		FirstRelease int32  `parquet:"first_release"`
 		LastRelease  *int32 `parquet:"last_release,optional"`
 	}
-	versions, err := parquet.ReadFile[version](filepath.Join(folder, "history.parquet"))
-	check.OK(t, err)
+	versions := check.Try(parquet.ReadFile[version](filepath.Join(folder, "history.parquet"))).OK(t)
 	for i, v := range versions {
 		if i > 0 && (v.Slug < versions[i-1].Slug || v.Slug == versions[i-1].Slug && *versions[i-1].LastRelease >= v.FirstRelease) {
 			t.Errorf("got %s from %d after %s from %d, want them sorted and not overlapping", v.Slug, v.FirstRelease, versions[i-1].Slug, versions[i-1].FirstRelease)
@@ -202,13 +188,11 @@ func TestParquetColumns(t *testing.T) {
 	for _, c := range historyTable.columns[active:] {
 		equal += fmt.Sprintf(" AND a.%[1]s IS b.%[1]s", c.name)
 	}
-	db, err := sql.Open("sqlite", filepath.Join(folder, SQLiteFile))
-	check.OK(t, err)
+	db := check.Try(sql.Open("sqlite", filepath.Join(folder, SQLiteFile))).OK(t)
 	defer db.Close()
 	var n int
-	if err := db.QueryRowContext(t.Context(), equal).Scan(&n); err != nil || n > 0 {
-		t.Errorf("got %d versions with the values of the previous one and %v, want none", n, err)
-	}
+	check.OK(t, db.QueryRowContext(t.Context(), equal).Scan(&n))
+	check.True(t, n == 0, "got %d versions with the values of the previous one, want none", n)
 }
 
 // A new field of a tool is a column of the files and of the history.
@@ -252,15 +236,12 @@ func TestNullColumns(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.SQLite(t))
 	bare := func(t *record.Tool) { t.Score, t.Verifiability, t.AvisURL = nil, nil, nil }
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-01-01", feedtest.Tool("a", bare)))), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog("2026-01-01", feedtest.Tool("a", bare)))), publish.Options{})).OK(t)
 	folder, _ := write(t, s, 0)
 	nulls := 0
 	for _, table := range []table{toolTable, historyTable} {
-		content, err := os.ReadFile(filepath.Join(folder, table.name+Parquet))
-		check.OK(t, err)
-		p, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
-		check.OK(t, err)
+		content := check.Try(os.ReadFile(filepath.Join(folder, table.name+Parquet))).OK(t)
+		p := check.Try(parquet.OpenFile(bytes.NewReader(content), int64(len(content)))).OK(t)
 		for i, c := range p.Schema().Fields() {
 			if stored := p.Metadata().RowGroups[0].Columns[i].MetaData; stored.Statistics.NullCount == 0 {
 				continue
@@ -273,9 +254,7 @@ func TestNullColumns(t *testing.T) {
 			check.Equal(t, c.Type().String(), want, table.name)
 		}
 	}
-	if nulls < 10 {
-		t.Errorf("got %d columns that are null, want at least 10", nulls)
-	}
+	check.True(t, nulls >= 10, "got %d columns that are null, want at least 10", nulls)
 }
 
 // The content of all Parquet files of a release. If it changes, increase Format.
@@ -305,11 +284,9 @@ func TestSnappy(t *testing.T) {
 				text[i] = text[i-1-r.IntN(100)]
 			}
 		}
-		packed, err := new(portableSnappy).Encode(nil, text)
-		check.OK(t, err)
-		if got, err := new(portableSnappy).Decode(nil, packed); err != nil || !bytes.Equal(got, text) {
-			t.Fatalf("got %v for %d bytes, want them back", err, len(text))
-		}
+		packed := check.Try(new(portableSnappy).Encode(nil, text)).OK(t)
+		got := check.Try(new(portableSnappy).Decode(nil, packed)).OK(t)
+		check.Must(t, string(got), string(text))
 	}
 }
 
@@ -321,15 +298,13 @@ func newArchive(t testing.TB, s *store.Store, folder string, maxBytes int64) *Ar
 
 func releases(t testing.TB, s *store.Store) (all []*ent.Release) {
 	t.Helper()
-	all, err := s.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())
-	check.OK(t, err)
+	all = check.Try(s.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())).OK(t)
 	return all
 }
 
 func entries(t testing.TB, folder string) (names []string) {
 	t.Helper()
-	found, err := os.ReadDir(folder)
-	check.OK(t, err)
+	found := check.Try(os.ReadDir(folder)).OK(t)
 	for _, entry := range found {
 		names = append(names, entry.Name())
 	}
@@ -342,11 +317,9 @@ func TestArchiveVerifies(t *testing.T) {
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	publishRelease(t, s, 1)
 	release := releases(t, s)[0]
-	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
-	check.OK(t, err)
+	set := check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})).OK(t)
 	path := filepath.Join(set.folder, "tools.parquet")
-	whole, err := os.ReadFile(path)
-	check.OK(t, err)
+	whole := check.Try(os.ReadFile(path)).OK(t)
 	for name, c := range map[string]struct {
 		content []byte
 		builds  int64
@@ -357,11 +330,10 @@ func TestArchiveVerifies(t *testing.T) {
 	} {
 		check.OK(t, os.WriteFile(path, c.content, 0o600))
 		a := newArchive(t, s, folder, 1<<30)
-		_, err := a.Get(t.Context(), release, 1, Requester{})
-		check.OK(t, err)
-		if got, _ := os.ReadFile(path); !bytes.Equal(got, whole) || a.Built.Load() != c.builds {
-			t.Errorf("%s: got %d bytes and %d builds, want the original file and %d", name, len(got), a.Built.Load(), c.builds)
-		}
+		check.Try(a.Get(t.Context(), release, 1, Requester{})).OK(t)
+		got, _ := os.ReadFile(path)
+		check.Equal(t, string(got), string(whole), name)
+		check.Equal(t, a.Built.Load(), c.builds, name)
 	}
 }
 
@@ -371,23 +343,19 @@ func TestArchiveStaysInFolder(t *testing.T) {
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	publishRelease(t, s, 1)
 	release := releases(t, s)[0]
-	set, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
-	check.OK(t, err)
+	set := check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})).OK(t)
 	check.OK(t, os.Rename(filepath.Join(set.folder, SQLiteFile), filepath.Join(folder, SQLiteFile)))
 	for name, damage := range map[string]func() error{
 		"a link": func() error {
 			return os.Symlink(filepath.Join("..", SQLiteFile), filepath.Join(set.folder, SQLiteFile))
 		},
 		"a path": func() error {
-			index, err := os.ReadFile(filepath.Join(set.folder, indexFile))
-			check.OK(t, err)
+			index := check.Try(os.ReadFile(filepath.Join(set.folder, indexFile))).OK(t)
 			return os.WriteFile(filepath.Join(set.folder, indexFile), bytes.Replace(index, []byte(SQLiteFile), []byte("../"+SQLiteFile), 1), 0o600)
 		},
 	} {
 		check.OK(t, errors.Join(os.RemoveAll(filepath.Join(set.folder, SQLiteFile)), damage()))
-		if _, err := open(set.folder); err == nil {
-			t.Errorf("%s: got a set with a file of another folder, want an error", name)
-		}
+		check.Try(open(set.folder)).Fails(t, name)
 	}
 }
 
@@ -401,20 +369,15 @@ func TestArchiveInterrupted(t *testing.T) {
 	_ = a.turn.Acquire(t.Context(), 1) // the build waits
 	waiting, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := a.Get(waiting, release, 1, Requester{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v while it is being written, want the end of the context", err)
-	}
+	check.Try(a.Get(waiting, release, 1, Requester{})).Is(t, context.Canceled, "while it is being written")
 	a.stop()
 	a.turn.Release(1)
-	if _, err := a.Get(t.Context(), release, 1, Requester{}); err == nil {
-		t.Error("got files of an interrupted build, want an error")
-	}
+	check.Try(a.Get(t.Context(), release, 1, Requester{})).Fails(t)
 	if got := entries(t, folder); len(got) > 0 {
 		t.Errorf("got %v, want nothing", got)
 	}
-	if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{}); err != nil {
-		t.Error(err)
-	}
+	_, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
+	check.Equal(t, err, nil)
 }
 
 // An account waits for its own builds, not for those of others, and cannot have old
@@ -439,29 +402,23 @@ func TestBuildsOfAccounts(t *testing.T) {
 		{1, 1, 1, context.Canceled}, {1, 1, 1, context.Canceled}, // the same build
 		{1, 2, 1, ErrBusy}, {2, 2, 2, context.Canceled}, {3, 2, 2, context.Canceled}, {3, 3, 3, context.Canceled},
 	} {
-		if err := get(c.account, c.release); !errors.Is(err, c.want) || counted != c.counted {
-			t.Errorf("%+v: got %v and %d requests counted, want them", c, err, counted)
-		}
+		check.Is(t, get(c.account, c.release), c.want, "%+v", c)
+		check.Equal(t, counted, c.counted, "%+v", c)
 	}
 	a.turn.Release(1)
 	for _, release := range all {
-		_, err := a.Get(t.Context(), release, 1, Requester{})
-		check.OK(t, err)
+		check.Try(a.Get(t.Context(), release, 1, Requester{})).OK(t)
 	}
 	check.OK(t, os.RemoveAll(a.folder)) // as if others had needed the room
 	refusal = errors.New("the quota is used up")
-	if err := get(1, 1); err != refusal || a.Built.Load() != 3 {
-		t.Errorf("got %v and %d builds, want the refusal and 3", err, a.Built.Load())
-	}
+	check.Equal(t, get(1, 1), refusal)
+	check.Equal(t, a.Built.Load(), 3)
 	refusal, counted = nil, 0
 	a.starts[1] = slices.Repeat([]time.Time{time.Now()}, maxBuildsPerHour)
-	if err := get(1, 1); err != error(ErrTooMany) || counted != 0 {
-		t.Errorf("got %v and %d requests counted, want the account limited", err, counted)
-	}
+	check.Equal(t, get(1, 1), error(ErrTooMany))
+	check.Equal(t, counted, 0)
 	a.starts[1] = slices.Repeat([]time.Time{time.Now().Add(-time.Hour)}, maxBuildsPerHour)
-	if err := get(1, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v after an hour, want a build", err)
-	}
+	check.Is(t, get(1, 1), context.Canceled, "after an hour")
 }
 
 // The oldest files make room for new ones.
@@ -469,13 +426,11 @@ func TestArchiveLimit(t *testing.T) {
 	t.Parallel()
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	all := publishReleases(t, s, 3)
-	first, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[0], 1, Requester{})
-	check.OK(t, err)
+	first := check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), all[0], 1, Requester{})).OK(t)
 	check.OK(t, os.WriteFile(filepath.Join(folder, "README"), []byte("not ours"), 0o600))
 	a := newArchive(t, s, folder, 5*first.size()/2)
 	for _, release := range append(all, all[0]) {
-		set, err := a.Get(t.Context(), release, 1, Requester{})
-		check.OK(t, err)
+		set := check.Try(a.Get(t.Context(), release, 1, Requester{})).OK(t)
 		if file, _, err := set.Open(SQLiteFile); err != nil {
 			t.Error(err)
 		} else {
@@ -485,9 +440,7 @@ func TestArchiveLimit(t *testing.T) {
 	if got := entries(t, folder); len(got) != 3 || a.Find(all[1], 1) != nil || a.Find(all[2], 1) == nil || a.Find(all[0], 1) == nil || a.Built.Load() != 3 {
 		t.Errorf("got %v after %d builds, want the first and third release and the operator's file after 3", got, a.Built.Load())
 	}
-	if _, err := newArchive(t, s, t.TempDir(), 1000).Get(t.Context(), all[0], 1, Requester{}); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("got %v, want ErrTooLarge", err)
-	}
+	check.Try(newArchive(t, s, t.TempDir(), 1000).Get(t.Context(), all[0], 1, Requester{})).Is(t, ErrTooLarge)
 }
 
 // The newest files stay when others make room, and pruning removes what it touches.
@@ -495,25 +448,21 @@ func TestArchivePrepares(t *testing.T) {
 	t.Parallel()
 	s, folder := testkit.Open(t, testkit.SQLite(t)), t.TempDir()
 	all := publishReleases(t, s, 4)
-	largest, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), all[3], 1, Requester{})
-	check.OK(t, err)
+	largest := check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), all[3], 1, Requester{})).OK(t)
 	a := newArchive(t, s, folder, 5*largest.size()/2)
 	a.Prepare(t.Context(), all[3])
 	for _, release := range all[:3] {
-		_, err := a.Get(t.Context(), release, 1, Requester{})
-		check.OK(t, err)
+		check.Try(a.Get(t.Context(), release, 1, Requester{})).OK(t)
 	}
 	if a.Find(all[3], 1) == nil || a.Find(all[2], 1) == nil || len(entries(t, folder)) != 2 {
 		t.Errorf("got %v, want the newest files and the last ones", entries(t, folder))
 	}
-	_, err = publish.Prune(t.Context(), s, 3)
-	check.OK(t, err)
-	newest, err := s.CurrentRelease(t.Context())
-	check.OK(t, err)
+	check.Try(publish.Prune(t.Context(), s, 3)).OK(t)
+	newest := check.Try(s.CurrentRelease(t.Context())).OK(t)
 	a.Prepare(t.Context(), newest)
-	if got := entries(t, folder); len(got) != 1 || a.Find(newest, 3) == nil || !strings.HasPrefix(got[0], "4-3-") {
-		t.Errorf("got %v after pruning, want the newest files without older releases", got)
-	}
+	got := entries(t, folder)
+	check.Must(t, len(got), 1, "%v after pruning", got)
+	check.True(t, a.Find(newest, 3) != nil && strings.HasPrefix(got[0], "4-3-"), "got %v after pruning, want the newest files without older releases", got)
 }
 
 // The newest files stay even if the limit is too small for any others, and are replaced
@@ -526,9 +475,7 @@ func TestArchiveForOneRelease(t *testing.T) {
 	a.Prepare(t.Context(), all[1])
 	newest := a.Find(all[1], 1)
 	a.maxBytes = 3 * newest.size() / 2
-	if _, err := a.Get(t.Context(), all[0], 1, Requester{}); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("got %v for an earlier release, want ErrTooLarge", err)
-	}
+	check.Try(a.Get(t.Context(), all[0], 1, Requester{})).Is(t, ErrTooLarge, "an earlier release")
 	if a.Find(all[1], 1) == nil || len(entries(t, folder)) != 1 {
 		t.Errorf("got %v, want the newest files alone", entries(t, folder))
 	}
@@ -546,9 +493,7 @@ func TestArchiveFullDisk(t *testing.T) {
 	publishRelease(t, s, 1)
 	for _, size := range []int{16 << 10, 64 << 10} { // a Parquet file or SQLite does not fit
 		folder := testkit.SmallDisk(t, size)
-		if _, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1, Requester{}); err == nil {
-			t.Errorf("got files on a disk of %d bytes, want an error", size)
-		}
+		check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1, Requester{})).Fails(t, "files on a disk of %d bytes", size)
 		if got := entries(t, folder); len(got) > 0 {
 			t.Errorf("got %v on the full disk, want nothing", got)
 		}

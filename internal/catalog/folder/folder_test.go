@@ -21,8 +21,7 @@ import (
 func export(t *testing.T, files fs.FS) (string, error) {
 	t.Helper()
 	var records []record.Record
-	source, err := Open(files)
-	check.OK(t, err)
+	source := check.Try(Open(files)).OK(t)
 	header, err := feed.Read(t.Context(), source, func(_ int, rec record.Record) { records = append(records, rec) })
 	if err != nil {
 		return "", err
@@ -98,8 +97,7 @@ func randomRecords(r *rand.Rand) (records []record.Record) {
 func write(t *testing.T, records []record.Record) string {
 	t.Helper()
 	dir := t.TempDir()
-	out, err := NewWriter(dir, record.Header{Format: 1, UpdatedAt: "2026-11-10"})
-	check.OK(t, err)
+	out := check.Try(NewWriter(dir, record.Header{Format: 1, UpdatedAt: "2026-11-10"})).OK(t)
 	for _, rec := range records {
 		check.OK(t, out.Write(rec))
 	}
@@ -128,13 +126,10 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 		check.OK(t, out.Flush())
-		if got, err := export(t, os.DirFS(write(t, records))); err != nil || sorted(got) != sorted(want.String()) {
-			t.Fatalf("seed %d: got %v\n%s\nwant\n%s", seed, err, got, want.String())
-		}
+		got := check.Try(export(t, os.DirFS(write(t, records)))).OK(t, "seed %d", seed)
+		check.Must(t, sorted(got), sorted(want.String()), "seed %d", seed)
 	}
-	if inText < 150 {
-		t.Errorf("got %d sections in texts, want most of the simple ones", inText)
-	}
+	check.True(t, inText >= 150, "got %d sections in texts, want most of the simple ones", inText)
 }
 
 // sorted orders the lines: categories are in the order of their file.
@@ -203,9 +198,7 @@ func replace(t *testing.T, files fstest.MapFS, name, from, to string) fstest.Map
 	t.Helper()
 	if from != "" {
 		before := string(files[name].Data)
-		if !strings.Contains(before, from) {
-			t.Fatalf("%s has no %q", name, from)
-		}
+		check.MustTrue(t, strings.Contains(before, from), "%s has no %q", name, from)
 		to = strings.Replace(before, from, to, 1)
 	}
 	files[name] = &fstest.MapFile{Data: []byte(to)}
@@ -235,9 +228,8 @@ func TestSpellings(t *testing.T) {
 		if name == "list of sections first" {
 			replace(t, files, plume, "## verdict\n\nUn texte.\n\n- une liste\n", "")
 		}
-		if got, err := export(t, files); err != nil || got != validFeed {
-			t.Errorf("%s: got %v\n%s\nwant\n%s", name, err, got, validFeed)
-		}
+		got := check.Try(export(t, files)).OK(t, name)
+		check.Equal(t, got, validFeed, name)
 	}
 }
 
@@ -284,9 +276,7 @@ func TestErrors(t *testing.T) {
 	} {
 		_, err := export(t, replace(t, valid(), test.file, test.from, test.to))
 		want := strings.ReplaceAll(test.want, `category "voix": `, "")
-		if err == nil || err.Error() != want {
-			t.Errorf("%s: %.80q instead of %q: got\n%v\nwant\n%s", test.file, test.to, test.from, err, want)
-		}
+		check.Equal(t, fmt.Sprint(err), want, "%s: %.80q instead of %q", test.file, test.to, test.from)
 	}
 }
 
@@ -311,16 +301,14 @@ func TestManyErrors(t *testing.T) {
 // An import reads changed records a second time, which must be those that it checked.
 func TestRecordsAreReadOnce(t *testing.T) {
 	files := valid()
-	source, err := Open(files)
-	check.OK(t, err)
-	_, err = feed.Read(t.Context(), source, func(int, record.Record) {})
-	check.OK(t, err)
+	source := check.Try(Open(files)).OK(t)
+	check.Try(feed.Read(t.Context(), source, func(int, record.Record) {})).OK(t)
 	for name := range files {
 		files[name] = &fstest.MapFile{Data: []byte("changed")}
 	}
 	var got []string
 	selected := feed.Selection{Types: []string{record.TypeTool, record.TypeRetired}, Slugs: map[string]string{"plume": "", "plume-vs-vieux-bot": ""}}
-	err = source.Read(t.Context(), selected, nil, func(item *feed.Item) (bool, error) {
+	err := source.Read(t.Context(), selected, nil, func(item *feed.Item) (bool, error) {
 		got = append(got, fmt.Sprintf("%d %s %d", item.Number, item.Type, item.Size))
 		return true, nil
 	})
@@ -331,14 +319,12 @@ func TestRecordsAreReadOnce(t *testing.T) {
 func TestNotACatalog(t *testing.T) {
 	files := valid()
 	delete(files, "catalog.yml")
-	if _, err := Open(files); err != ErrNotCatalog {
-		t.Errorf("got %v, want %v", err, ErrNotCatalog)
-	}
+	_, err := Open(files)
+	check.Equal(t, err, ErrNotCatalog)
 	files = valid()
 	delete(files, "categories.yml")
-	if _, err := export(t, files); err == nil || !strings.Contains(err.Error(), "categories.yml:1:1: is missing") {
-		t.Errorf("got %v, want an error for the missing file", err)
-	}
+	_, err = export(t, files)
+	check.Contains(t, fmt.Sprint(err), "categories.yml:1:1: is missing")
 }
 
 // TestLinks checks that symbolic links are not followed, wherever they lead.
@@ -351,9 +337,7 @@ func TestLinks(t *testing.T) {
 	check.OK(t, os.Symlink(filepath.Dir(outside), filepath.Join(dir, "cimetiere")))
 	_, err := export(t, os.DirFS(dir))
 	const what = ":1:1: is a symbolic link, which is not followed; replace it with what it refers to"
-	if want := "cimetiere" + what + "\ntools/plume.md" + what; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	check.Equal(t, fmt.Sprint(err), "cimetiere"+what+"\ntools/plume.md"+what)
 }
 
 // TestLinkMadeMeanwhile replaces a file by a link out of the folder after it was listed.
@@ -361,12 +345,10 @@ func TestLinkMadeMeanwhile(t *testing.T) {
 	dir := onDisk(t)
 	outside := filepath.Join(t.TempDir(), "secret.md")
 	check.OK(t, os.WriteFile(outside, valid()["tools/plume.md"].Data, 0o644))
-	root, err := os.OpenRoot(dir)
-	check.OK(t, err)
+	root := check.Try(os.OpenRoot(dir)).OK(t)
 	defer root.Close()
-	source, err := Open(root.FS())
-	check.OK(t, err)
-	err = source.Read(t.Context(), feed.Selection{Types: record.Types}, nil, func(item *feed.Item) (bool, error) {
+	source := check.Try(Open(root.FS())).OK(t)
+	err := source.Read(t.Context(), feed.Selection{Types: record.Types}, nil, func(item *feed.Item) (bool, error) {
 		if item.Number == 1 {
 			name := filepath.Join(dir, "tools", "plume.md")
 			check.OK(t, os.Remove(name))
@@ -374,17 +356,14 @@ func TestLinkMadeMeanwhile(t *testing.T) {
 		}
 		return true, nil
 	})
-	if err == nil || !strings.Contains(err.Error(), "tools/plume.md: path escapes from parent") {
-		t.Errorf("got %v, want an error for the link", err)
-	}
+	check.Contains(t, fmt.Sprint(err), "tools/plume.md: path escapes from parent")
 }
 
 func TestWriterRejectsFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	check.OK(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
 	for _, empty := range []string{dir, filepath.Join(dir, "new")} {
-		_, err := NewWriter(empty, record.Header{})
-		check.OK(t, err)
+		check.Try(NewWriter(empty, record.Header{})).OK(t)
 	}
 	if _, err := NewWriter(dir, record.Header{}); err != ErrNotEmpty { // it has folders now
 		t.Errorf("got %v, want %v", err, ErrNotEmpty)
@@ -393,18 +372,16 @@ func TestWriterRejectsFilesOfOthers(t *testing.T) {
 
 func TestComments(t *testing.T) {
 	files := replace(t, valid(), "tools/plume.md", "price: 20 €/mois\npricing", "  # lint:disable price -- checked\nprice: 20 €/mois\npricing")
-	source, err := Open(files)
-	check.OK(t, err)
+	source := check.Try(Open(files)).OK(t)
 	number := 0
-	_, err = feed.Read(t.Context(), source, func(n int, rec record.Record) {
+	check.Try(feed.Read(t.Context(), source, func(n int, rec record.Record) {
 		if rec.RecordType() == record.TypeTool && rec.RecordSlug() == "plume" {
 			number = n
 		}
-	})
-	check.OK(t, err)
-	if got := source.Comments(number); len(got) != 1 || got[0] != (Comment{4, "lint:disable price -- checked"}) {
-		t.Errorf("got %v, want the comment in line 4", got)
-	}
+	})).OK(t)
+	got := source.Comments(number)
+	check.Must(t, len(got), 1, got)
+	check.Equal(t, got[0], Comment{4, "lint:disable price -- checked"})
 }
 
 // FuzzConvert checks that any front matter is read or rejected, and that what can be read
@@ -421,10 +398,120 @@ func FuzzConvert(f *testing.F) {
 			return
 		}
 		var records []record.Record
-		_, err = feed.Read(t.Context(), feed.NewLines(strings.NewReader(got)), func(_ int, rec record.Record) { records = append(records, rec) })
-		check.OK(t, err)
-		if again, err := export(t, os.DirFS(write(t, records))); err != nil || again != got {
-			t.Errorf("got %v\n%s\nwant\n%s", err, again, got)
-		}
+		check.Try(feed.Read(t.Context(), feed.NewLines(strings.NewReader(got)), func(_ int, rec record.Record) { records = append(records, rec) })).OK(t)
+		again := check.Try(export(t, os.DirFS(write(t, records)))).OK(t)
+		check.Equal(t, again, got)
 	})
+}
+
+// onDisk writes the small catalog to a directory.
+func onDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	check.OK(t, os.CopyFS(dir, valid()))
+	return dir
+}
+
+func TestNew(t *testing.T) {
+	for recordType, lines := range map[string]string{
+		record.TypeTool:       "name: Encre\ndomain: encre.example\ncategory: code\nicp: mixte\npricing: gratuit\nprice: 0 €/mois\ntagline: Écrire.\ncanonical_url: https://a.example\nalternatives_url: https://a.example\n",
+		record.TypeComparison: "title: Deux\nwinner: plume\nwinner_note: Oui.\ncanonical_url: https://a.example\n",
+		record.TypeRetired:    "name: Encre\ncategory: code\nreason: mort\nnote: Fin.\n",
+	} {
+		dir, slug := onDisk(t), "encre"
+		if recordType == record.TypeComparison {
+			slug = "vieux-bot-vs-plume"
+		}
+		name := check.Try(New(dir, recordType, slug, "2026-11-17")).OK(t)
+		path := filepath.Join(dir, name)
+		text := check.Try(os.ReadFile(path)).OK(t)
+		if _, err := export(t, os.DirFS(dir)); err == nil || strings.Count(err.Error(), name) != strings.Count(lines, "\n") {
+			t.Errorf("%s: got %v, want an error for each field to fill in", name, err)
+		}
+		filled := string(text)
+		for line := range strings.Lines(lines) {
+			field, _, _ := strings.Cut(line, ":")
+			check.Contains(t, filled, "\n"+field+": \"\"\n", "%s: %s", name, text)
+			filled = strings.Replace(filled, field+": \"\"\n", line, 1)
+		}
+		// Every optional field is there as a comment that needs only a value.
+		for _, field := range record.FieldNames(recordType) {
+			if field != "slug" && !strings.Contains(filled, "\n"+field+": ") && !strings.Contains(filled, "\n# "+field+":\n") {
+				t.Errorf("%s: got\n%s\nwant field %s", name, text, field)
+			}
+		}
+		check.OK(t, os.WriteFile(path, []byte(filled), 0o644))
+		got := check.Try(export(t, os.DirFS(dir))).OK(t, name)
+		check.Contains(t, got, `"slug":"`+slug+`"`, name)
+		check.Contains(t, got, `_at":"2026-11-17"`, name)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, test := range [][3]string{
+		{record.TypeTool, "plume", "tools/plume.md exists already; choose another slug, or edit that file"},
+		{record.TypeTool, "vieux-bot", "cimetiere/vieux-bot.md exists already; choose another slug, or edit that file"},
+		{record.TypeRetired, "plume", "tools/plume.md exists already; choose another slug, or edit that file"},
+		{record.TypeTool, "../x", `slug: must be words of a-z and 0-9 joined by single hyphens (got "../x")`},
+	} {
+		if _, err := New(onDisk(t), test[0], test[1], "2026-11-17"); err == nil || err.Error() != test[2] {
+			t.Errorf("%s %s: got %v, want %s", test[0], test[1], err, test[2])
+		}
+	}
+	_, err := New(t.TempDir(), record.TypeTool, "x", "2026-11-17")
+	check.Equal(t, err, ErrNotCatalog)
+}
+
+func TestRetire(t *testing.T) {
+	dir := onDisk(t)
+	// Errors elsewhere do not matter.
+	check.OK(t, os.WriteFile(filepath.Join(dir, "tools", "broken.md"), []byte("x"), 0o644))
+	name := check.Try(Retire(t.Context(), dir, &record.Retired{Slug: "plume", Reason: "pivot", RetiredAt: "2026-11-17", Note: "Fin : vraiment."})).OK(t)
+	check.OK(t, os.Remove(filepath.Join(dir, "tools", "broken.md")))
+	got, err := export(t, os.DirFS(dir))
+	want := `{"type":"cimetiere","slug":"plume","name":"Plume","category":"code","reason":"pivot","retired_at":"2026-11-17","note":"Fin : vraiment.","score":8.4}`
+	check.OK(t, err)
+	check.Equal(t, name, "cimetiere/plume.md")
+	check.Contains(t, got, want)
+	check.Lacks(t, got, `"type":"tool"`)
+}
+
+func TestRetireRefuses(t *testing.T) {
+	dir := onDisk(t)
+	check.OK(t, os.WriteFile(filepath.Join(dir, "tools", "vieux-bot.md"), valid()["tools/plume.md"].Data, 0o644))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "tools", "broken.md"), []byte("x"), 0o644))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "catalog.yml"), []byte("x"), 0o644))
+	for slug, want := range map[string]string{
+		"nobody":    `there is no tool "nobody"; its file must be in tools/`,
+		"../plume":  `there is no tool "../plume"; its file must be in tools/`,
+		"broken":    "tools/broken.md:1:1: must begin with the record's fields between two lines ---; correct it first",
+		"vieux-bot": "cimetiere/vieux-bot.md exists already; remove it, or the file of the tool",
+	} {
+		_, err := Retire(t.Context(), dir, &record.Retired{Slug: slug, Reason: "pivot", RetiredAt: "2026-11-17"})
+		check.Equal(t, fmt.Sprint(err), want, slug)
+	}
+	if _, err := Retire(t.Context(), dir, &record.Retired{Slug: "plume", RetiredAt: "soon"}); err == nil || !strings.HasPrefix(err.Error(), "--date: must be a calendar date") {
+		t.Errorf("got %v, want an error for the date", err)
+	}
+	_, err := os.Stat(filepath.Join(dir, "tools", "plume.md"))
+	check.Equal(t, err, nil)
+}
+
+// TestEditsRefuseLinks checks that no command writes or reads behind a link.
+func TestEditsRefuseLinks(t *testing.T) {
+	dir, outside := onDisk(t), t.TempDir()
+	tool := filepath.Join(dir, "tools", "plume.md")
+	check.OK(t, os.Rename(tool, filepath.Join(outside, "plume.md")))
+	check.OK(t, os.Symlink(filepath.Join(outside, "plume.md"), tool))
+	const what = " is a symbolic link, which is not followed; replace it with what it refers to"
+	if _, err := Retire(t.Context(), dir, &record.Retired{Slug: "plume", Reason: "pivot", RetiredAt: "2026-11-17"}); err == nil || err.Error() != "tools/plume.md"+what {
+		t.Errorf("got %v, want tools/plume.md%s", err, what)
+	}
+	check.OK(t, os.RemoveAll(filepath.Join(dir, "tools")))
+	check.OK(t, os.Symlink(outside, filepath.Join(dir, "tools")))
+	if _, err := New(dir, record.TypeTool, "encre", "2026-11-17"); err == nil || err.Error() != "tools"+what {
+		t.Errorf("got %v, want tools%s", err, what)
+	}
+	files := check.Try(os.ReadDir(outside)).OK(t)
+	check.Equal(t, len(files), 1, files)
 }

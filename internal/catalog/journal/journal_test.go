@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,9 +20,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// hostile contains characters that are easy to encode wrongly. A feed allows
-// every character but NUL.
-const hostile = "<script>\"]]>\\ & é 😀 \t\r\n\x01\x1f\x7f\u2028\ufffe 'x' €"
+const hostile = feedtest.Hostile
 
 func newRetired(slug, note string) *record.Retired {
 	return &record.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: note}
@@ -58,9 +57,7 @@ func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 		newRetired("old", "Autre."), feedtest.Tool("back"),
 		newComparison("shown", hostile, true), newComparison("hidden", hostile, true), newComparison("drops", "Lequel ?", false)))
 	feedtest.Publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, newRetired("retires", hostile), newRetired("old", "Autre."), feedtest.Tool("back")))
-	events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})
-	check.OK(t, err)
-	return events
+	return check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})).OK(t)
 }
 
 func TestEventsMatchTheirSchemas(t *testing.T) {
@@ -69,47 +66,35 @@ func TestEventsMatchTheirSchemas(t *testing.T) {
 	for _, event := range journal.Events {
 		got := serve(handler, http.MethodGet, journal.SchemasPath+event+".json")
 		check.Must(t, got.Code, 200, "schema of %s: status", event)
-		text, err := jsonschema.UnmarshalJSON(got.Body)
-		check.OK(t, err)
+		text := check.Try(jsonschema.UnmarshalJSON(got.Body)).OK(t)
 		compiler := jsonschema.NewCompiler()
 		compiler.AssertFormat()
 		address := "https://palmares.example" + journal.SchemasPath + event + ".json"
 		check.OK(t, compiler.AddResource(address, text))
-		if schemas[event], err = compiler.Compile(address); err != nil {
-			t.Fatal(err)
-		}
+		schemas[event] = check.Try(compiler.Compile(address)).OK(t)
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		seen, forms := map[string]bool{}, map[string]bool{}
 		for _, event := range allEvents(t, s) {
 			body := event.JSON()
-			value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-			if err != nil {
-				t.Fatalf("got %v for %s, want valid JSON", err, body)
-			}
+			value := check.Try(jsonschema.UnmarshalJSON(bytes.NewReader(body))).OK(t, "for %s", string(body))
 			if err := schemas[event.Type].Validate(value); err != nil {
 				t.Errorf("got %v, want a match with the schema of %s:\n%s", err, event.Type, body)
 			}
 			seen[event.Type] = true
 			forms[event.Type+form(event.Before != nil)+form(event.After != nil)] = true
 			for _, other := range journal.Events {
-				if other != event.Type && schemas[other].Validate(value) == nil {
-					t.Errorf("%s: got a match with the schema of %s, want none", body, other)
-				}
+				check.True(t, other == event.Type || schemas[other].Validate(value) != nil, "%s: got a match with the schema of %s, want none", body, other)
 			}
 		}
 		for _, event := range journal.Events {
-			if !seen[event] {
-				t.Errorf("%s: got no event, want one", event)
-			}
+			check.True(t, seen[event], "%s: got no event, want one", event)
 		}
 		for _, want := range []string{
 			"category.created-+", "category.updated++", "category.removed+-", "retired.updated++", "tool.created-+", "tool.created++", "tool.retired-+", "tool.retired++", "tool.removed+-", "comparatif.published-+",
 			"comparatif.removed+-", "embeddings.changed-+", "embeddings.changed++", "embeddings.changed+-",
 		} {
-			if !forms[want] {
-				t.Errorf("%s: got no event, want one", want)
-			}
+			check.True(t, forms[want], "%s: got no event, want one", want)
 		}
 	})
 }
@@ -135,9 +120,8 @@ func TestSchemaHandler(t *testing.T) {
 	h := journal.SchemaHandler()
 	got := serve(h, http.MethodGet, "/schemas/events/tool.created.json")
 	tag := got.Header().Get("ETag")
-	if got.Header().Get("Content-Type") != "application/schema+json" || tag == "" || !json.Valid(got.Body.Bytes()) {
-		t.Errorf("got headers %v and body %s, want a JSON schema with a tag", got.Header(), got.Body)
-	}
+	check.Equal(t, got.Header().Get("Content-Type"), "application/schema+json", "headers %v and body %s", got.Header(), got.Body)
+	check.True(t, tag != "" && json.Valid(got.Body.Bytes()), "got headers %v and body %s, want a JSON schema with a tag", got.Header(), got.Body)
 	for _, c := range []struct {
 		method, path string
 		header       []string
@@ -154,4 +138,47 @@ func TestSchemaHandler(t *testing.T) {
 			t.Errorf("%s %s: got %d %s, want %d", c.method, c.path, got.Code, got.Body, c.want)
 		}
 	}
+}
+
+// FuzzID checks that an event has only one ID, and that the ID of a batch leads to its first
+// event.
+func FuzzID(f *testing.F) {
+	for _, id := range []string{"evt_1", "evt_01", "evt_-1", "evt_9223372036854775808", "EVT_1", "batch_7_00"} {
+		f.Add(id, 7)
+	}
+	f.Fuzz(func(t *testing.T, id string, number int) {
+		if parsed, ok := journal.ParseID(id); ok && journal.ID(parsed) != id || !ok && parsed != 0 {
+			t.Errorf("%q: got %d and %t, want the number of this ID alone", id, parsed, ok)
+		}
+		if parsed, ok := journal.ParseID(journal.ID(number)); ok != (number > 0) || ok && parsed != number {
+			t.Errorf("%d: got %d and %t, want the same number", number, parsed, ok)
+		}
+		batch := journal.BatchID([]int{number, len(id)})
+		first, ok := journal.ParseBatchID(batch)
+		check.Must(t, ok, true, batch)
+		check.Equal(t, first, number, batch)
+	})
+}
+
+// The journal can be read for more tools than a statement may have parameters.
+func TestJournalOfManyTools(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("z")))
+		slugs := []string{"a"}
+		for i := range 70_000 {
+			slugs = append(slugs, fmt.Sprint("unknown-", i))
+		}
+		tools := journal.Tools{DB: s.Read, Dialect: s.Dialect(), Slugs: append(slugs, "z"), UpTo: 1}
+		numbers, _, err := tools.Events(t.Context(), journal.ToolQuery{Types: journal.ToolEvents, Limit: 5})
+		check.OK(t, err)
+		check.Equal(t, len(numbers["a"]), 1)
+		check.Equal(t, len(numbers["z"]), 1)
+		versions := check.Try(tools.Versions(t.Context(), 5, false)).OK(t)
+		check.Equal(t, len(versions), 2)
+		first := check.Try(tools.FirstReleases(t.Context())).OK(t)
+		check.Equal(t, len(first), 2, "first releases %v", first)
+		check.Equal(t, first["z"], 1)
+		changes := check.Try(tools.ScoreChanges(t.Context())).OK(t)
+		check.Equal(t, len(changes), 2, "score changes %v", changes)
+	})
 }

@@ -36,15 +36,12 @@ func compile(t *testing.T) map[string]*jsonschema.Schema {
 	for _, name := range record.FeedTypes {
 		got := serve(handler, http.MethodGet, schema.FeedPath+name+".json")
 		check.Must(t, got.Code, 200, "schema of %s: status", name)
-		document, err := jsonschema.UnmarshalJSON(got.Body)
-		check.OK(t, err)
+		document := check.Try(jsonschema.UnmarshalJSON(got.Body)).OK(t)
 		compiler := jsonschema.NewCompiler()
 		compiler.AssertFormat()
 		address := "https://palmares.example" + schema.FeedPath + name + ".json"
 		check.OK(t, compiler.AddResource(address, document))
-		if compiled[name], err = compiler.Compile(address); err != nil {
-			t.Fatal(err)
-		}
+		compiled[name] = check.Try(compiler.Compile(address)).OK(t)
 	}
 	return compiled
 }
@@ -63,9 +60,8 @@ func TestFeedHandler(t *testing.T) {
 	h := schema.FeedHandler()
 	got := serve(h, http.MethodGet, "/schemas/feed/tool.json")
 	tag := got.Header().Get("ETag")
-	if got.Header().Get("Content-Type") != "application/schema+json" || tag == "" || got.Header().Get("Cache-Control") == "" {
-		t.Errorf("got headers %v, want those of a JSON Schema that can be cached", got.Header())
-	}
+	check.Equal(t, got.Header().Get("Content-Type"), "application/schema+json", "headers %v", got.Header())
+	check.True(t, tag != "" && got.Header().Get("Cache-Control") != "", "got headers %v, want those of a JSON Schema that can be cached", got.Header())
 	for _, c := range []struct {
 		method, path string
 		header       []string
@@ -173,9 +169,7 @@ func valid(t *testing.T, r *rand.Rand, goType reflect.Type, rule string) any {
 		}
 		return pick(r, float64(least), float64(most), float64(least)+r.Float64()*float64(most-least))
 	}
-	if examples[rule].valid == nil {
-		t.Fatalf("rule %q: got no examples, want some", rule)
-	}
+	check.MustTrue(t, examples[rule].valid != nil, "rule %q: got no examples, want some", rule)
 	return examples[rule].valid(r)
 }
 
@@ -211,24 +205,19 @@ func problems(t *testing.T, recordType string, rec object) (found []string) {
 		into = record.New(recordType)
 	}
 	dec := record.NewDecoder(encode(t, rec))
-	if _, err := dec.ReadToken(); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(dec.ReadToken()).OK(t)
 	check.OK(t, record.Read(dec, into, func(path, problem string) { found = append(found, path+": "+problem) }))
 	return found
 }
 
 func encode(t *testing.T, value any) []byte {
 	t.Helper()
-	data, err := json.Marshal(value)
-	check.OK(t, err)
-	return data
+	return check.Try(json.Marshal(value)).OK(t)
 }
 
 func validate(t *testing.T, s *jsonschema.Schema, value any) error {
 	t.Helper()
-	decoded, err := jsonschema.UnmarshalJSON(bytes.NewReader(encode(t, value)))
-	check.OK(t, err)
+	decoded := check.Try(jsonschema.UnmarshalJSON(bytes.NewReader(encode(t, value)))).OK(t)
 	return s.Validate(decoded)
 }
 
@@ -284,21 +273,17 @@ func TestDescriptionsAndDefaults(t *testing.T) {
 		omitted, written := validObject(t, r, structs[name]), object{}
 		for field, property := range document["properties"].(object) {
 			property := property.(object)
-			if text, _ := property["description"].(string); !strings.HasSuffix(text, ".") {
-				t.Errorf("%s.%s: got description %q, want a sentence", name, field, text)
-			}
+			text, _ := property["description"].(string)
+			check.True(t, strings.HasSuffix(text, "."), "%s.%s: got description %q, want a sentence", name, field, text)
 			if value, ok := property["default"]; ok {
 				delete(omitted, field)
 				written[field] = value
 			}
 		}
-		if want := map[string]int{record.TypeTool: 8, record.TypeComparison: 1, record.TypeRetired: 1}[name]; len(written) < want {
-			t.Errorf("%s: got defaults %v, want at least %d", name, written, want)
-		}
+		want := map[string]int{record.TypeTool: 8, record.TypeComparison: 1, record.TypeRetired: 1}[name]
+		check.True(t, len(written) >= want, "%s: got defaults %v, want at least %d", name, written, want)
 		maps.Copy(written, omitted)
-		if got, want := read(t, name, written), read(t, name, omitted); !bytes.Equal(got, want) {
-			t.Errorf("%s with defaults: got %s, want %s", name, got, want)
-		}
+		check.Equal(t, string(read(t, name, written)), string(read(t, name, omitted)), "%s with defaults", name)
 	}
 }
 
@@ -417,13 +402,9 @@ func TestInvalidRecords(t *testing.T) {
 					t.Fatalf("%s in a list: got no error from the schema, want one: %s", m.what, encode(t, m.rec))
 				}
 			}
-			if validate(t, schema, with(rec, "type", "autre")) == nil {
-				t.Fatalf("%s: got no error for another type, want one", name)
-			}
+			check.MustTrue(t, validate(t, schema, with(rec, "type", "autre")) != nil, "%s: got no error for another type, want one", name)
 		}
-		if len(tried) < 15 {
-			t.Errorf("%s: got %d mutations, want at least 15", name, len(tried))
-		}
+		check.True(t, len(tried) >= 15, "%s: got %d mutations, want at least 15", name, len(tried))
 	}
 }
 
@@ -456,34 +437,25 @@ func TestEditedText(t *testing.T) {
 			continue
 		}
 		accepted++
-		if err := validate(t, schemas[name], rec); err != nil {
-			t.Fatalf("%s: got %v, want it valid: %s", name, err, encode(t, rec))
-		}
+		check.OK(t, validate(t, schemas[name], rec), "%s: %s", name, encode(t, rec))
 	}
-	if accepted < rounds {
-		t.Errorf("got %d valid edits, want at least %d", accepted, rounds)
-	}
+	check.True(t, accepted >= rounds, "got %d valid edits, want at least %d", accepted, rounds)
 }
 
 func TestDemoCatalogIsValid(t *testing.T) {
 	t.Parallel()
 	schemas := compile(t)
-	editions, err := demo.Editions()
-	check.OK(t, err)
+	editions := check.Try(demo.Editions()).OK(t)
 	lines := 0
 	for _, edition := range editions {
 		for line := range bytes.Lines(edition.Feed) {
 			var rec object
 			check.OK(t, json.Unmarshal(line, &rec))
-			if err := validate(t, schemas[rec["type"].(string)], rec); err != nil {
-				t.Errorf("edition %s: got %v, want it valid: %s", edition.Date, err, line)
-			}
+			check.Equal(t, validate(t, schemas[rec["type"].(string)], rec), nil, "edition %s: %s", edition.Date, string(line))
 			lines++
 		}
 	}
-	if lines < 500 {
-		t.Errorf("got %d lines, want at least 500", lines)
-	}
+	check.True(t, lines >= 500, "got %d lines, want at least 500", lines)
 }
 
 // The files of the demo catalog are valid as an editor's program reads them.
@@ -495,13 +467,10 @@ func TestDemoFolderIsValid(t *testing.T) {
 		"catalog.yml": record.TypeFeed, "categories.yml": record.TypeCategory,
 		"tools/*.md": record.TypeTool, "comparatifs/*.md": record.TypeComparison, "cimetiere/*.md": record.TypeRetired,
 	} {
-		found, err := fs.Glob(root, pattern)
-		if err != nil || len(found) == 0 {
-			t.Errorf("%s: got no files and %v, want some", pattern, err)
-		}
+		found := check.Try(fs.Glob(root, pattern)).OK(t, pattern)
+		check.True(t, len(found) != 0, "%s: got no files, want some", pattern)
 		for _, file := range found {
-			text, err := fs.ReadFile(root, file)
-			check.OK(t, err)
+			text := check.Try(fs.ReadFile(root, file)).OK(t)
 			if path.Ext(file) == ".md" {
 				text = bytes.SplitN(text, []byte("---\n"), 3)[1]
 			}
@@ -511,9 +480,7 @@ func TestDemoFolderIsValid(t *testing.T) {
 			files++
 		}
 	}
-	if files < 50 {
-		t.Errorf("got %d files, want at least 50", files)
-	}
+	check.True(t, files >= 50, "got %d files, want at least 50", files)
 }
 
 // dates replaces the times of YAML 1.1 with text: editors' programs read YAML 1.2, which
@@ -578,7 +545,6 @@ for (const c of checks) for (const flags of ["u", ""])
 	if (new RegExp(c.Pattern, flags).test(c.Text) !== c.Match) console.log(flags, JSON.stringify(c));`
 	run := exec.Command(node, "-e", program)
 	run.Stdin = bytes.NewReader(encode(t, checks))
-	if out, err := run.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("got %v %s, want the results of the reader", err, out)
-	}
+	out := check.Try(run.CombinedOutput()).OK(t)
+	check.Equal(t, len(out), 0, string(out))
 }

@@ -119,9 +119,10 @@ func TestRules(t *testing.T) {
 	}
 	c := New(Options{Today: today})
 	c.Header(record.Header{UpdatedAt: "2026-11-18"}, nil)
-	if got := c.Findings(); len(got) != 1 || got[0].Record != "feed" || got[0].Message != "2026-11-18 is in the future; correct it" {
-		t.Errorf("header: got %+v, want a date in the future", got)
-	}
+	got := c.Findings()
+	check.Must(t, len(got), 1, "header: %+v", got)
+	check.Equal(t, got[0].Record, "feed", "header")
+	check.Equal(t, got[0].Message, "2026-11-18 is in the future; correct it", "header")
 }
 
 // A comment in the file of either record disables a rule about two.
@@ -170,9 +171,7 @@ func TestNamesAreNotComparedPairwise(t *testing.T) {
 			c.Record(i+2, tool(fmt.Sprint("t", i), named(nameOf(i))), nil)
 		}
 		c.Findings()
-		if c.compared > 20*maxNeighbors*tools {
-			t.Errorf("%s: got %d comparisons of %d names, want at most %d", kind, c.compared, tools, 20*maxNeighbors*tools)
-		}
+		check.True(t, c.compared <= 20*maxNeighbors*tools, "%s: got %d comparisons of %d names, want at most %d", kind, c.compared, tools, 20*maxNeighbors*tools)
 	}
 }
 
@@ -183,4 +182,18 @@ func TestExplanations(t *testing.T) {
 			t.Errorf("got rule %+v, want a known severity and an explanation", rule)
 		}
 	}
+}
+
+// FuzzDisable checks that a comment disables a rule that can be disabled, or has a problem.
+func FuzzDisable(f *testing.F) {
+	for _, directive := range []string{"disable price -- checked", "disable prices -- checked", "disable price", "disable  price  --  x", "enable price", "disable lint-comment -- x"} {
+		f.Add(directive)
+	}
+	f.Fuzz(func(t *testing.T, directive string) {
+		name, problem := readDisable(directive)
+		check.MustTrue(t, (name == "") != (problem == ""), "%q: got rule %q and problem %q, want one of them", directive, name, problem)
+		if rule, _ := FindRule(name); name != "" && (rule == nil || rule.always) {
+			t.Errorf("%q: got rule %q, want one that can be disabled", directive, name)
+		}
+	})
 }

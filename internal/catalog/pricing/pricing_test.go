@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"palmares/internal/catalog/pricing"
@@ -46,9 +49,8 @@ func TestPrices(t *testing.T) {
 		}
 	}
 	for _, price := range []string{"", "20", "20 €", "20 €/", "20€/mois", "-1 €/mois", "1e3 €/mois", "1,2,3 €/mois", "20 €/ mois"} {
-		if amount, period, ok := pricing.Parse(price); ok {
-			t.Errorf("%q: got %v and %q, want an error", price, amount, period)
-		}
+		amount, period, ok := pricing.Parse(price)
+		check.True(t, !ok, "%q: got %v and %q, want an error", price, amount, period)
 	}
 }
 
@@ -100,9 +102,7 @@ func TestPercentIsExact(t *testing.T) {
 			t.Errorf("from %d to %d cents: got %v, want %v", from, to, got, want)
 		}
 	}
-	if halves < 20 {
-		t.Errorf("got %d halves, want at least 20", halves)
-	}
+	check.True(t, halves >= 20, "got %d halves, want at least 20", halves)
 }
 
 func TestCompare(t *testing.T) {
@@ -129,4 +129,35 @@ func TestCompare(t *testing.T) {
 		}
 		check.Equal(t, got, c.want, "%s to %s", c.from, c.to)
 	}
+}
+
+// FuzzPrice checks that a price has a finite amount and a known period, that writing it
+// again changes nothing, and that a change and its reverse have opposite directions.
+func FuzzPrice(f *testing.F) {
+	f.Add("20 €/mois", "19,90 €/poste / mois")
+	f.Add("20 €/mois", "240 €/an")
+	f.Add("0 €/an", "1.5 €/image")
+	f.Add("9999999999999999999999 €/h", "0,000000000001 €/ an")
+	f.Fuzz(func(t *testing.T, text, other string) {
+		amount, unit, ok := pricing.Parse(text)
+		if !ok {
+			return
+		}
+		price := pricing.Read(text)
+		known := slices.Contains([]string{pricing.Month, pricing.Year, pricing.SeatMonth, pricing.Hour, pricing.Second, pricing.Use, pricing.Other}, price.Billing)
+		if amount < 0 || math.IsInf(amount, 0) || math.IsNaN(amount) || strings.Trim(unit, " \t\n\f\r") != unit || unit == "" || !known || price.Monthly < 0 || price.Monthly > amount+0.01 {
+			t.Errorf("%q: got %v, %q and %+v, want an amount per period", text, amount, unit, price)
+		}
+		written := strconv.FormatFloat(amount, 'f', -1, 64) + " €/" + unit
+		if again := pricing.Read(written); again.Amount != amount || again.Unit != unit || again.Billing != price.Billing {
+			t.Errorf("%q: got %+v after writing, want %+v", text, again, price)
+		}
+		if _, _, ok := pricing.Parse(other); !ok {
+			return
+		}
+		opposite := map[string]string{pricing.Up: pricing.Down, pricing.Down: pricing.Up, pricing.Same: pricing.Same, "": ""}
+		there, _ := pricing.Compare(price, pricing.Read(other))
+		back, _ := pricing.Compare(pricing.Read(other), price)
+		check.Equal(t, opposite[there], back, "from %q to %q: %q", text, other, there)
+	})
 }

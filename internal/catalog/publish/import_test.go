@@ -2,6 +2,7 @@ package publish_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
@@ -26,24 +28,8 @@ func catalogOf(date string, records ...any) []byte {
 	return feedtest.Of(date, append([]any{&record.Category{Slug: "code", Label: "Code"}}, records...)...)
 }
 
-// newTool returns a tool with all required fields.
-func newTool(slug string, change ...func(*record.Tool)) *record.Tool {
-	return feedtest.Tool(slug, change...)
-}
-
 func priced(price, updatedAt string) func(*record.Tool) {
 	return func(t *record.Tool) { t.Price, t.UpdatedAt = price, updatedAt }
-}
-
-func newRetired(slug string) *record.Retired {
-	return &record.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
-}
-
-func newComparison(slug, a, b string) *record.Comparison {
-	return &record.Comparison{
-		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.",
-		Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
-	}
 }
 
 // publish imports a feed that must be accepted.
@@ -53,9 +39,7 @@ func publishFeed(t *testing.T, s *store.Store, data []byte, opts ...publish.Opti
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), o)
-	check.OK(t, err)
-	return report
+	return check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), o)).OK(t)
 }
 
 func export(t *testing.T, s *store.Store) string {
@@ -69,8 +53,7 @@ func export(t *testing.T, s *store.Store) string {
 // one, catalog.published.
 func journalOf(t *testing.T, s *store.Store, release int) []string {
 	t.Helper()
-	entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).All(t.Context())
-	check.OK(t, err)
+	entries := check.Try(s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).All(t.Context())).OK(t)
 	var lines []string
 	for _, e := range entries {
 		lines = append(lines, e.Kind+" "+e.Slug)
@@ -91,17 +74,17 @@ func expect[T any](t *testing.T, what string, got, want T) {
 func TestImportReport(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		first := publishFeed(t, s, catalogOf("2026-11-01",
-			newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e"), newTool("f"),
-			newRetired("old"), newComparison("a-vs-b", "a", "b"), newComparison("a-vs-old", "a", "old")))
+			feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e"), feedtest.Tool("f"),
+			feedtest.Retired("old"), feedtest.Comparison("a-vs-b", "a", "b"), feedtest.Comparison("a-vs-old", "a", "old")))
 		expect(t, "first tools", first.Tools, publish.Counts{Created: 6, Retired: 1})
 		expect(t, "first comparisons", first.Comparisons, publish.Counts{Created: 2})
 		expect(t, "first categories", first.Categories, publish.Counts{Created: 1})
 		expect(t, "first release", first.Release, 1)
 
 		second := publishFeed(t, s, catalogOf("2026-11-02",
-			newTool("a", func(t *record.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
-			newTool("c"), newTool("d"), newTool("e"), newRetired("f"), newTool("g"),
-			&record.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
+			feedtest.Tool("a", func(t *record.Tool) { t.Tagline = "Un autre." }), feedtest.Tool("b", priced("25 €/mois", "2026-11-02")),
+			feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e"), feedtest.Retired("f"), feedtest.Tool("g"),
+			&record.Category{Slug: "voix", Label: "Voix"}, feedtest.Comparison("a-vs-b", "a", "b")))
 		expect(t, "second tools", second.Tools, publish.Counts{Created: 1, Updated: 2, Unchanged: 3, Retired: 1, Removed: 1})
 		expect(t, "second comparisons", second.Comparisons, publish.Counts{Unchanged: 1, Removed: 1})
 		expect(t, "second categories", second.Categories, publish.Counts{Created: 1, Unchanged: 1})
@@ -113,9 +96,9 @@ func TestImportReport(t *testing.T) {
 		})
 
 		again := publishFeed(t, s, catalogOf("2026-11-02",
-			newTool("a", func(t *record.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
-			newTool("c"), newTool("d"), newTool("e"), newRetired("f"), newTool("g"),
-			&record.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
+			feedtest.Tool("a", func(t *record.Tool) { t.Tagline = "Un autre." }), feedtest.Tool("b", priced("25 €/mois", "2026-11-02")),
+			feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e"), feedtest.Retired("f"), feedtest.Tool("g"),
+			&record.Category{Slug: "voix", Label: "Voix"}, feedtest.Comparison("a-vs-b", "a", "b")))
 		expect(t, "the same feed again", again.Release, 0)
 		expect(t, "its tools", again.Tools, publish.Counts{Unchanged: 7})
 
@@ -140,24 +123,24 @@ func TestPriceHistory(t *testing.T) {
 		return "no tool"
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		others := []any{newTool("b"), newTool("c"), newTool("d"), newTool("e")}
+		others := []any{feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e")}
 		step := func(date string, a *record.Tool, opts ...publish.Options) *publish.Report {
 			t.Helper()
 			return publishFeed(t, s, catalogOf(date, append([]any{a}, others...)...), opts...)
 		}
-		expect(t, "listed twice in the feed", step("2026-11-01", newTool("a", withHistory(earlier, earlier))).PriceChanges, 1)
-		expect(t, "left out later", step("2026-11-02", newTool("a")).PriceChanges, 0)
+		expect(t, "listed twice in the feed", step("2026-11-01", feedtest.Tool("a", withHistory(earlier, earlier))).PriceChanges, 1)
+		expect(t, "left out later", step("2026-11-02", feedtest.Tool("a")).PriceChanges, 0)
 
-		expect(t, "detected by an import", step("2026-11-03", newTool("a", priced("30 €/mois", "2026-11-03"))).PriceChanges, 1)
-		expect(t, "listed again", step("2026-11-04", newTool("a", priced("30 €/mois", "2026-11-03"), withHistory(earlier))).PriceChanges, 0)
+		expect(t, "detected by an import", step("2026-11-03", feedtest.Tool("a", priced("30 €/mois", "2026-11-03"))).PriceChanges, 1)
+		expect(t, "listed again", step("2026-11-04", feedtest.Tool("a", priced("30 €/mois", "2026-11-03"), withHistory(earlier))).PriceChanges, 0)
 
 		// The feed lists the change with its own date. It is recorded once, as listed.
 		own := record.PriceChange{ChangedAt: "2026-11-04", Pricing: "payant", Price: "35 €/mois", PreviousPricing: "payant", PreviousPrice: "30 €/mois"}
-		expect(t, "detected and listed", step("2026-11-05", newTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier))).PriceChanges, 1)
+		expect(t, "detected and listed", step("2026-11-05", feedtest.Tool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier))).PriceChanges, 1)
 		expect(t, "its kind", journalOf(t, s, 5), []string{"tool.updated a", "price.changed a"})
 
 		older := record.PriceChange{ChangedAt: "2025-01-01", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "5 €/mois"}
-		late := step("2026-11-06", newTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier, older)))
+		late := step("2026-11-06", feedtest.Tool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier, older)))
 		expect(t, "listed late", late.PriceChanges, 1)
 		expect(t, "the tool itself", late.Tools, publish.Counts{Unchanged: 5})
 		expect(t, "its kind", journalOf(t, s, 6), []string{"price.backfilled a"})
@@ -174,8 +157,8 @@ func TestPriceHistory(t *testing.T) {
 // Every earlier change that a feed adds is recorded.
 func TestBackfilledPrices(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
-	publishFeed(t, s, catalogOf("2026-11-02", newTool("a", func(t *record.Tool) {
+	publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a")))
+	publishFeed(t, s, catalogOf("2026-11-02", feedtest.Tool("a", func(t *record.Tool) {
 		for _, day := range []string{"2026-03-01", "2026-02-01", "2026-01-01"} {
 			t.PriceHistory = append(t.PriceHistory, record.PriceChange{ChangedAt: day, Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"})
 		}
@@ -187,7 +170,7 @@ func TestPriceHistoryOfOneDay(t *testing.T) {
 	change := func(from, to string) record.PriceChange {
 		return record.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: to, PreviousPricing: "payant", PreviousPrice: from}
 	}
-	data := catalogOf("2026-11-01", newTool("a", func(t *record.Tool) {
+	data := catalogOf("2026-11-01", feedtest.Tool("a", func(t *record.Tool) {
 		t.PriceHistory = []record.PriceChange{change("9 €/mois", "2 €/mois"), change("5 €/mois", "9 €/mois"), change("7 €/mois", "5 €/mois")}
 	}))
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -198,18 +181,18 @@ func TestPriceHistoryOfOneDay(t *testing.T) {
 
 func TestRetirementAndReturn(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		others := []any{newTool("b"), newTool("c"), newTool("d"), newTool("e")}
-		publishFeed(t, s, catalogOf("2026-11-01", append(others, newTool("a", func(t *record.Tool) { t.Tier = 1 }), newComparison("a-vs-b", "a", "b"))...))
-		publishFeed(t, s, catalogOf("2026-11-02", append(others, newTool("a", priced("30 €/mois", "2026-11-02")), newComparison("a-vs-b", "a", "b"))...))
+		others := []any{feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e")}
+		publishFeed(t, s, catalogOf("2026-11-01", append(others, feedtest.Tool("a", func(t *record.Tool) { t.Tier = 1 }), feedtest.Comparison("a-vs-b", "a", "b"))...))
+		publishFeed(t, s, catalogOf("2026-11-02", append(others, feedtest.Tool("a", priced("30 €/mois", "2026-11-02")), feedtest.Comparison("a-vs-b", "a", "b"))...))
 
-		retired := publishFeed(t, s, catalogOf("2026-11-03", append(others, newRetired("a"), newComparison("a-vs-b", "a", "b"))...))
+		retired := publishFeed(t, s, catalogOf("2026-11-03", append(others, feedtest.Retired("a"), feedtest.Comparison("a-vs-b", "a", "b"))...))
 		expect(t, "retired", retired.Tools, publish.Counts{Unchanged: 4, Retired: 1})
 		row := s.Read.Tool.GetX(t.Context(), "a")
 		expect(t, "remaining columns", []string{row.Domain, row.Price, string(row.Icp), row.Tagline, row.SectionsHash}, make([]string, 5))
 		expect(t, "sections", row.QuerySections().CountX(t.Context()), 0)
 		expect(t, "comparisons", s.Read.Comparison.Query().Where(comparison.ToolASlug("a")).CountX(t.Context()), 1)
 
-		back := publishFeed(t, s, catalogOf("2026-11-04", append(others, newTool("a", priced("12 €/mois", "2026-11-04")), newComparison("a-vs-b", "a", "b"))...))
+		back := publishFeed(t, s, catalogOf("2026-11-04", append(others, feedtest.Tool("a", priced("12 €/mois", "2026-11-04")), feedtest.Comparison("a-vs-b", "a", "b"))...))
 		expect(t, "back", back.Tools, publish.Counts{Created: 1, Unchanged: 4})
 		expect(t, "price changes across a retirement", back.PriceChanges, 1)
 		entry := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(4), journalentry.Kind("tool.created")).OnlyX(t.Context())
@@ -223,7 +206,7 @@ func TestRefusedImports(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ten := []any{}
 		for i := range 10 {
-			ten = append(ten, newTool(fmt.Sprintf("t%d", i)))
+			ten = append(ten, feedtest.Tool(fmt.Sprintf("t%d", i)))
 		}
 		publishFeed(t, s, catalogOf("2026-11-10", ten...))
 		before := export(t, s)
@@ -238,7 +221,7 @@ func TestRefusedImports(t *testing.T) {
 			expect(t, name, export(t, s), before)
 		}
 		refused("three tools removed", "the feed would remove or retire 3 of 10 active tools, more than a fifth; use --force to import it anyway",
-			catalogOf("2026-11-11", append(slices.Clone(ten[:7]), newRetired("t7"))...))
+			catalogOf("2026-11-11", append(slices.Clone(ten[:7]), feedtest.Retired("t7"))...))
 		refused("an older feed", "the feed's date, 2026-11-09, is older than the catalog's, 2026-11-10; use --force to import it anyway",
 			catalogOf("2026-11-09", ten...))
 
@@ -249,9 +232,9 @@ func TestRefusedImports(t *testing.T) {
 
 func TestDryRunChangesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a")))
 		before := export(t, s)
-		report := publishFeed(t, s, catalogOf("2026-11-02", newTool("a", priced("1 €/an", "2026-11-02")), newTool("b")), publish.Options{DryRun: true})
+		report := publishFeed(t, s, catalogOf("2026-11-02", feedtest.Tool("a", priced("1 €/an", "2026-11-02")), feedtest.Tool("b")), publish.Options{DryRun: true})
 		expect(t, "tools that would change", report.Tools, publish.Counts{Created: 1, Updated: 1})
 		expect(t, "release", report.Release, 2)
 		expect(t, "catalog", export(t, s), before)
@@ -261,14 +244,12 @@ func TestDryRunChangesNothing(t *testing.T) {
 
 func TestInvalidFeedChangesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a")))
 		before := export(t, s)
-		wrong := strings.Replace(string(catalogOf("2026-11-02", newTool("a"), newTool("b"))), `"score":7.5`, `"score":75`, 1)
+		wrong := strings.Replace(string(catalogOf("2026-11-02", feedtest.Tool("a"), feedtest.Tool("b"))), `"score":7.5`, `"score":75`, 1)
 		_, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(wrong)), publish.Options{})
 		const want = `line 3: tool "a": score: must be at most 10 (got 75)`
-		if err == nil || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		check.Equal(t, fmt.Sprint(err), want)
 		expect(t, "catalog", export(t, s), before)
 	})
 }
@@ -290,10 +271,10 @@ func (f *changingFeed) Seek(offset int64, whence int) (int64, error) {
 }
 
 func TestFeedChangesDuringImport(t *testing.T) {
-	first := catalogOf("2026-11-01", newTool("a"), newTool("b"))
+	first := catalogOf("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"))
 	for name, next := range map[string][]byte{
-		"another text":  catalogOf("2026-11-01", newTool("a"), newTool("b", priced("1 €/an", "2026-11-01"))),
-		"one tool less": catalogOf("2026-11-01", newTool("a")),
+		"another text":  catalogOf("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b", priced("1 €/an", "2026-11-01"))),
+		"one tool less": catalogOf("2026-11-01", feedtest.Tool("a")),
 		"truncated":     first[:len(first)-40],
 		"empty":         {},
 	} {
@@ -304,9 +285,8 @@ func TestFeedChangesDuringImport(t *testing.T) {
 				if err == nil || !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("got %v, want %s", err, want)
 				}
-				if rel, _ := s.CurrentRelease(t.Context()); rel != nil {
-					t.Errorf("got release %d, want none", rel.ID)
-				}
+				rel, _ := s.CurrentRelease(t.Context())
+				check.Equal(t, rel, nil)
 			})
 		})
 	}
@@ -319,7 +299,7 @@ func TestLongStringsFitEveryDatabase(t *testing.T) {
 	for i := range 20_000 {
 		noise.WriteRune(rune('a' + (i*i*7919+i*104729)%26))
 	}
-	data := catalogOf("2026-11-01", newTool("a", func(t *record.Tool) {
+	data := catalogOf("2026-11-01", feedtest.Tool("a", func(t *record.Tool) {
 		t.Name, t.Price = noise.String(), "1 €/"+noise.String()
 		t.Sections = []record.Section{{Section: noise.String(), Text: noise.String()}}
 		t.PriceHistory = []record.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: t.Price, PreviousPricing: "payant", PreviousPrice: "0 €/" + noise.String()}}
@@ -334,7 +314,7 @@ func TestLongStringsFitEveryDatabase(t *testing.T) {
 // imported again.
 func TestLongestLineRoundTrip(t *testing.T) {
 	const limit = 1 << 20
-	longest := newTool("a")
+	longest := feedtest.Tool("a")
 	fill := limit - len(feed.Line(longest)) + len(longest.Sections[0].Text)
 	longest.Sections[0].Text = strings.Repeat("a", fill)
 	check.Must(t, len(feed.Line(longest)), limit, "line length")
@@ -347,7 +327,7 @@ func TestLongestLineRoundTrip(t *testing.T) {
 
 func TestHistoryTooLongForOneLine(t *testing.T) {
 	with := func(year int) *record.Tool {
-		return newTool("a", func(t *record.Tool) {
+		return feedtest.Tool("a", func(t *record.Tool) {
 			for i := range 5000 {
 				t.PriceHistory = append(t.PriceHistory, record.PriceChange{
 					ChangedAt: fmt.Sprintf("%d-01-01", year), Pricing: "payant", Price: fmt.Sprintf("%d €/mois", i),
@@ -361,20 +341,92 @@ func TestHistoryTooLongForOneLine(t *testing.T) {
 	before := export(t, s)
 	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalogOf("2026-11-02", with(2021)))), publish.Options{})
 	want := `line 3: tool "a": price_history: together with the stored price changes, the record exceeds the line limit of 1 MiB; shorten its sections`
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	check.Equal(t, fmt.Sprint(err), want)
 	expect(t, "catalog unchanged", export(t, s) == before, true)
 }
 
 func TestDerivedColumns(t *testing.T) {
 	zero := math.Copysign(0, -1) // stored as 0
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, catalogOf("2026-11-01", newTool("a", func(t *record.Tool) {
+		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a", func(t *record.Tool) {
 			t.Name, t.Tagline, t.Price, t.Score = "Écritoire & Cie", "Très net.", "19,90 €/poste et par mois", &zero
 		})))
 		row := s.Read.Tool.GetX(t.Context(), "a")
 		expect(t, "columns", []any{row.NameKey, row.PriceAmount, row.PricePeriod, math.Signbit(*row.Score)},
 			[]any{"ecritoire & cie", 19.9, "poste et par mois", false})
+	})
+}
+
+// duringWriting returns a progress function that calls do once, halfway through
+// writing the tools.
+func duringWriting(do func()) func(stage string, done, total int64) {
+	did := false
+	return func(stage string, done, total int64) {
+		if stage == "writing tools" && done > total/2 && !did {
+			did = true
+			do()
+		}
+	}
+}
+
+// failedImport imports a large feed while something fails, and checks that the
+// catalog does not change.
+func failedImport(t *testing.T, s *store.Store, ctx context.Context, progress func(string, int64, int64)) error {
+	t.Helper()
+	publishFeed(t, s, feedtest.Synthetic(t, synth.Options{Tools: 100, Seed: 1}))
+	before := contents(t, s)
+	next := feedtest.Synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: 3})
+	_, err := publish.Import(ctx, s, feed.NewLines(bytes.NewReader(next)), publish.Options{Progress: progress})
+	check.Equal(t, contents(t, s), before, "another catalog")
+	return err
+}
+
+func TestDatabaseLostDuringImport(t *testing.T) {
+	cfg := testkit.Postgres(t)
+	s := testkit.Open(t, cfg)
+	err := failedImport(t, s, t.Context(), duringWriting(func() {
+		if _, err := s.Read.ExecContext(context.Background(),
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+			t.Error(err)
+		}
+	}))
+	const want = "the database cannot be reached"
+	check.Equal(t, fmt.Sprint(err), want)
+}
+
+func TestInterruptedImport(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		check.Is(t, failedImport(t, s, ctx, duringWriting(cancel)), context.Canceled)
+	})
+}
+
+func TestDiskFullDuringImport(t *testing.T) {
+	const want = "the database's disk is full"
+	t.Run("sqlite", func(t *testing.T) {
+		s := testkit.Open(t, store.Config{DataDir: testkit.SmallDisk(t, 4<<20)})
+		check.Equal(t, fmt.Sprint(failedImport(t, s, t.Context(), nil)), want)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		disk := testkit.SmallDisk(t, 1<<20)
+		testkit.ChownForPostgres(t, disk)
+		s := testkit.Open(t, testkit.Postgres(t))
+		name := "small_" + strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_")
+		for _, statement := range []string{
+			"CREATE TABLESPACE " + name + " LOCATION '" + disk + "'",
+			"ALTER TABLE sections SET TABLESPACE " + name,
+		} {
+			if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
+				testkit.SkipUnsupported(t, "the server does not allow a tablespace on the test's disk")
+			}
+		}
+		t.Cleanup(func() {
+			for _, statement := range []string{"ALTER TABLE sections SET TABLESPACE pg_default", "DROP TABLESPACE " + name} {
+				_, err := s.Write.ExecContext(context.Background(), statement)
+				check.Equal(t, err, nil)
+			}
+		})
+		check.Equal(t, fmt.Sprint(failedImport(t, s, t.Context(), nil)), want)
 	})
 }

@@ -82,12 +82,11 @@ func TestEarlierPrices(t *testing.T) {
 		check.OK(t, e.add(entry))
 	}
 	check.Equal(t, fmt.Sprint(e.changes), fmt.Sprint([]record.PriceChange{step("2026-11-05", 10, 20)}), "changes: %v", e.changes)
-	if e.last == nil || e.last.Price != "20 €/mois" || e.last.UpdatedAt != "2026-11-06" {
-		t.Errorf("got last price %v, want that of the active tool", e.last)
-	}
-	if err := e.add(entry(journal.ToolRemoved, `{"price":"30 €/mois"}`, `{}`)); err != nil || e.last.Price != "30 €/mois" {
-		t.Errorf("got last price %v and %v, want that of the removed tool", e.last, err)
-	}
+	check.MustTrue(t, e.last != nil, "got last price %v, want that of the active tool", e.last)
+	check.Equal(t, e.last.Price, "20 €/mois", "last price %v", e.last)
+	check.Equal(t, e.last.UpdatedAt, "2026-11-06", "last price %v", e.last)
+	check.OK(t, e.add(entry(journal.ToolRemoved, `{"price":"30 €/mois"}`, `{}`)))
+	check.Equal(t, e.last.Price, "30 €/mois", "last price %v", e.last)
 	for _, broken := range []*ent.JournalEntry{
 		entry(journal.ToolRetired, `{`, `{}`), entry(journal.PriceChanged, `{`, `{}`), entry(journal.PriceChanged, `{}`, `{`),
 	} {

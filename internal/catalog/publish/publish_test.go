@@ -1,6 +1,8 @@
 package publish_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/journalentry"
 	"palmares/ent/tool"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/publish"
@@ -20,10 +23,9 @@ import (
 
 func TestJournalBeforeAndAfter(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, catalogOf("2026-11-01", newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
-		publishFeed(t, s, catalogOf("2026-11-02", newTool("a", priced("9,50 €/mois", "2026-11-02")), newTool("b"), newTool("c"), newTool("d"), newTool("e")))
-		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())
-		check.OK(t, err)
+		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e")))
+		publishFeed(t, s, catalogOf("2026-11-02", feedtest.Tool("a", priced("9,50 €/mois", "2026-11-02")), feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e")))
+		entries := check.Try(s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())).OK(t)
 		check.Must(t, len(entries), 3)
 		const tool = `{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"%s","score":7.5,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","alternatives_url":"https://palmares.example/alt/a","updated_at":"%s","sections_hash":"%s"}`
 		hash := record.SectionsHash([]record.Section{{Section: "verdict", Text: "Bien."}})
@@ -42,9 +44,9 @@ func TestJournalOfManyChanges(t *testing.T) {
 	catalog := func(tagline, label, title string) []byte {
 		records := []any{&record.Category{Slug: "voix", Label: label}}
 		for i := range tools {
-			records = append(records, newTool(fmt.Sprintf("t%03d", i), func(t *record.Tool) { t.Tagline = tagline }))
+			records = append(records, feedtest.Tool(fmt.Sprintf("t%03d", i), func(t *record.Tool) { t.Tagline = tagline }))
 		}
-		duel := newComparison("duel", "t000", "t001")
+		duel := feedtest.Comparison("duel", "t000", "t001")
 		duel.Title = title
 		return catalogOf("2026-11-01", append(records, duel)...)
 	}
@@ -70,17 +72,17 @@ func TestJournalOfManyChanges(t *testing.T) {
 func TestJournalCategories(t *testing.T) {
 	in := func(category string) func(*record.Tool) { return func(t *record.Tool) { t.Category = category } }
 	first := func(t *record.Tool) { t.Tier = 1 }
-	backThen := newRetired("back")
-	moved := newRetired("retires")
+	backThen := feedtest.Retired("back")
+	moved := feedtest.Retired("retires")
 	moved.Category = "voix"
-	hides := newComparison("hides", "moves", "stays")
+	hides := feedtest.Comparison("hides", "moves", "stays")
 	hidden := *hides
 	hidden.Published = false
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, feedtest.Catalog("2026-11-01", newTool("a"), newTool("v", in("voix")), newTool("moves"), newTool("stays"), newTool("retires"), newTool("in-set", first), newTool("leaves-set", first), backThen,
-			newComparison("duel", "a", "v"), hides))
-		publishFeed(t, s, feedtest.Catalog("2026-11-02", newTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), newTool("stays", priced("15 €/mois", "2026-11-02")), moved,
-			newTool("in-set", first, in("voix"), func(t *record.Tool) { t.Sections = nil }), newTool("back", in("voix")), &hidden), publish.Options{Force: true})
+		publishFeed(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("v", in("voix")), feedtest.Tool("moves"), feedtest.Tool("stays"), feedtest.Tool("retires"), feedtest.Tool("in-set", first), feedtest.Tool("leaves-set", first), backThen,
+			feedtest.Comparison("duel", "a", "v"), hides))
+		publishFeed(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), feedtest.Tool("stays", priced("15 €/mois", "2026-11-02")), moved,
+			feedtest.Tool("in-set", first, in("voix"), func(t *record.Tool) { t.Sections = nil }), feedtest.Tool("back", in("voix")), &hidden), publish.Options{Force: true})
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2), journalentry.EventNotNil()).Order(journalentry.ByID()).All(t.Context())
 		check.OK(t, err)
 		var got []string
@@ -103,16 +105,15 @@ func TestDerivedNumbers(t *testing.T) {
 	scored := func(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }
 	unscored := func(t *record.Tool) { t.Score = nil }
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		hidden := newComparison("hidden", "a", "b")
+		hidden := feedtest.Comparison("hidden", "a", "b")
 		hidden.Published = false
 		publishFeed(t, s, catalogOf("2026-11-01",
 			&record.Category{Slug: "vide", Label: "Vide"}, &record.Category{Slug: "voix", Label: "Voix"},
-			newTool("a", scored(8.33)), newTool("b", scored(8.34)), newTool("c", unscored),
-			newTool("d", unscored, func(t *record.Tool) { t.Category = "voix" }),
-			newRetired("old"), newComparison("a-vs-b", "a", "b"), hidden))
+			feedtest.Tool("a", scored(8.33)), feedtest.Tool("b", scored(8.34)), feedtest.Tool("c", unscored),
+			feedtest.Tool("d", unscored, func(t *record.Tool) { t.Category = "voix" }),
+			feedtest.Retired("old"), feedtest.Comparison("a-vs-b", "a", "b"), hidden))
 
-		rel, err := s.CurrentRelease(t.Context())
-		check.OK(t, err)
+		rel := check.Try(s.CurrentRelease(t.Context())).OK(t)
 		expect(t, "totals", []int{rel.ToolsTotal, rel.ToolsTested, rel.ToolsRetired, rel.ComparisonsTotal}, []int{4, 2, 1, 1})
 		expect(t, "average, rounded half up", *rel.ToolsAvgScore, 8.34)
 		for slug, want := range map[string]string{"code": "3 8.34", "voix": "1 none", "vide": "0 none"} {
@@ -138,22 +139,20 @@ func TestEmbeddingsSet(t *testing.T) {
 		}
 	}
 	set := func(t *testing.T, s *store.Store) []string {
-		slugs, err := s.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(tool.ByID()).IDs(t.Context())
-		check.OK(t, err)
-		return slugs
+		return check.Try(s.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(tool.ByID()).IDs(t.Context())).OK(t)
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishFeed(t, s, catalogOf("2026-11-01",
-			newTool("tier-1", is(1, false, 2)), newTool("tier-1-unscored", is(1, false, -1)), newTool("score-8", is(3, false, 8)),
-			newTool("score-7-9", is(3, true, 7.9)), newTool("tier-2-mainstream", is(2, true, 3)), newTool("tier-2", is(2, false, 7)),
-			newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), newRetired("old")))
+			feedtest.Tool("tier-1", is(1, false, 2)), feedtest.Tool("tier-1-unscored", is(1, false, -1)), feedtest.Tool("score-8", is(3, false, 8)),
+			feedtest.Tool("score-7-9", is(3, true, 7.9)), feedtest.Tool("tier-2-mainstream", is(2, true, 3)), feedtest.Tool("tier-2", is(2, false, 7)),
+			feedtest.Tool("spare", is(3, false, 1)), feedtest.Tool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), feedtest.Retired("old")))
 		expect(t, "the set", set(t, s), []string{"score-8", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 
 		// One review changes, one tool leaves the set, and one joins it.
 		publishFeed(t, s, catalogOf("2026-11-02",
-			newTool("tier-1", is(1, false, 2), func(t *record.Tool) { t.Sections[0].Text = "Mieux." }), newTool("tier-1-unscored", is(1, false, -1)),
-			newTool("score-8", is(3, false, 7)), newTool("score-7-9", is(3, true, 8.1)), newTool("tier-2-mainstream", is(2, true, 3)),
-			newTool("tier-2", is(2, false, 7)), newTool("spare", is(3, false, 1)), newTool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), newRetired("old")))
+			feedtest.Tool("tier-1", is(1, false, 2), func(t *record.Tool) { t.Sections[0].Text = "Mieux." }), feedtest.Tool("tier-1-unscored", is(1, false, -1)),
+			feedtest.Tool("score-8", is(3, false, 7)), feedtest.Tool("score-7-9", is(3, true, 8.1)), feedtest.Tool("tier-2-mainstream", is(2, true, 3)),
+			feedtest.Tool("tier-2", is(2, false, 7)), feedtest.Tool("spare", is(3, false, 1)), feedtest.Tool("no-review", is(1, false, 9), func(t *record.Tool) { t.Sections = nil }), feedtest.Retired("old")))
 		expect(t, "the set after", set(t, s), []string{"score-7-9", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 		changes := slices.DeleteFunc(journalOf(t, s, 2), func(e string) bool { return !strings.HasPrefix(e, "embeddings.") })
 		expect(t, "changes", changes, []string{"embeddings.changed score-7-9", "embeddings.changed score-8", "embeddings.changed tier-1"})
@@ -166,7 +165,7 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 	many := func(better int) []any {
 		var records []any
 		for i := range 310 {
-			records = append(records, newTool(fmt.Sprintf("m%03d", i), func(t *record.Tool) {
+			records = append(records, feedtest.Tool(fmt.Sprintf("m%03d", i), func(t *record.Tool) {
 				t.Tier, t.Mainstream = 2, true
 				if i < better {
 					t.Tier = 1
@@ -174,7 +173,7 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 			}))
 		}
 		// Tools without a review do not count.
-		return append(records, newTool("no-review", func(t *record.Tool) { t.Tier, t.Sections = 1, nil }))
+		return append(records, feedtest.Tool("no-review", func(t *record.Tool) { t.Tier, t.Sections = 1, nil }))
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publishFeed(t, s, catalogOf("2026-11-01", many(5)...))
@@ -183,10 +182,10 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 		expect(t, "last member and first other", []bool{in("m299"), in("m300")}, []bool{true, false})
 
 		// A better tool displaces the last one, which returns once it is removed.
-		better := newTool("zz", func(t *record.Tool) { t.Tier = 1 })
+		better := feedtest.Tool("zz", func(t *record.Tool) { t.Tier = 1 })
 		publishFeed(t, s, catalogOf("2026-11-01", append(many(5), better)...))
 		expect(t, "after one was added", []bool{in("zz"), in("m298"), in("m299")}, []bool{true, true, false})
-		unscored := newTool("zz", func(t *record.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
+		unscored := feedtest.Tool("zz", func(t *record.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
 		publishFeed(t, s, catalogOf("2026-11-01", append(many(5), unscored)...))
 		expect(t, "untested tools come last", []bool{in("zz"), in("m299"), in("m300")}, []bool{false, true, false})
 		publishFeed(t, s, catalogOf("2026-11-01", many(5)...))
@@ -203,7 +202,7 @@ func TestEmbeddingsEventFields(t *testing.T) {
 		first := func(t *record.Tool) { t.Tier = 1 }
 		fieldsOf := func(change ...func(*record.Tool)) string {
 			t.Helper()
-			report := publishFeed(t, s, feedtest.Catalog("2026-11-01", newTool("plume", append([]func(*record.Tool){first}, change...)...)))
+			report := publishFeed(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("plume", append([]func(*record.Tool){first}, change...)...)))
 			if report.Release == 0 {
 				return "no release"
 			}
@@ -212,12 +211,9 @@ func TestEmbeddingsEventFields(t *testing.T) {
 			var all []string
 			for _, e := range events {
 				all = append(all, strings.Join(e.Fields, "+"))
-				if strings.Contains(string(e.JSON()), `"metadata":"`) {
-					t.Errorf("got %s, want an event without the stored digest", e.JSON())
-				}
+				check.Lacks(t, string(e.JSON()), `"metadata":"`)
 				for _, name := range []string{"chunks", "metadata"} {
-					found, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Fields: []string{name}, From: report.Release, Limit: 10})
-					check.OK(t, err)
+					found := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Fields: []string{name}, From: report.Release, Limit: 10})).OK(t)
 					expect(t, "events of "+name, len(found) > 0, slices.Contains(e.Fields, name))
 				}
 			}
@@ -241,10 +237,8 @@ func TestEmbeddingsEventFields(t *testing.T) {
 // numbersOf returns the numbers of a release's entries, in order.
 func numbersOf(t *testing.T, s *store.Store, release int) []int {
 	t.Helper()
-	numbers, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).IDs(t.Context())
-	if err != nil || len(numbers) == 0 {
-		t.Fatalf("got %d entries and error %v, want entries", len(numbers), err)
-	}
+	numbers := check.Try(s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).IDs(t.Context())).OK(t)
+	check.MustTrue(t, len(numbers) != 0, "got %d entries and error , want entries", len(numbers))
 	return numbers
 }
 
@@ -253,34 +247,145 @@ func numbersOf(t *testing.T, s *store.Store, release int) []int {
 func TestNumbersAfterRestore(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := testkit.Open(t, cfg)
-		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a")))
 		check.OK(t, s.Close())
 		backup := testkit.Copy(t, cfg)
 
 		s = testkit.Open(t, cfg)
-		publishFeed(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b"), newTool("c")))
+		publishFeed(t, s, catalogOf("2026-11-02", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c")))
 		lost := numbersOf(t, s, 2)
 
 		restored := testkit.Open(t, backup)
-		publishFeed(t, restored, catalogOf("2026-11-03", newTool("a"), newTool("d"), newTool("e")))
+		publishFeed(t, restored, catalogOf("2026-11-03", feedtest.Tool("a"), feedtest.Tool("d"), feedtest.Tool("e")))
 		fresh := numbersOf(t, restored, 2)
 		if before := numbersOf(t, restored, 1); lost[0] <= before[len(before)-1] || fresh[0] <= lost[len(lost)-1] {
 			t.Errorf("got %v before the backup, %v after it and %v after the restore, want increasing numbers", before, lost, fresh)
 		}
 		const exact = 1 << 53 // JavaScript represents integers exactly up to here
-		if fresh[len(fresh)-1] >= exact {
-			t.Errorf("got numbers %v, want less than %d", fresh, exact)
-		}
+		check.True(t, fresh[len(fresh)-1] < exact, "got numbers %v, want less than %d", fresh, exact)
 	})
 }
 
 // Numbers increase even if the clock was set back.
 func TestNumbersAheadOfTheClock(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, catalogOf("2026-11-01", newTool("a")))
+		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a")))
 		const ahead = 9_000_000_000_000_000
 		s.Write.JournalEntry.Create().SetID(ahead).SetReleaseNumber(1).SetKind(journal.ToolCreated).SetSlug("x").ExecX(t.Context())
-		publishFeed(t, s, catalogOf("2026-11-02", newTool("a"), newTool("b")))
+		publishFeed(t, s, catalogOf("2026-11-02", feedtest.Tool("a"), feedtest.Tool("b")))
 		expect(t, "numbers", numbersOf(t, s, 2), []int{ahead + 1, ahead + 2})
+	})
+}
+
+// exportOf returns a release as a feed.
+func exportOf(t *testing.T, s *store.Store, release int) string {
+	t.Helper()
+	var buf bytes.Buffer
+	check.OK(t, publish.Export(t.Context(), s, &buf, release), "release %d", release)
+	return buf.String()
+}
+
+// TestHistory publishes random catalogs, and then exports each release again.
+func TestHistory(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		exports := map[int]string{}
+		random := feedtest.NewTangled(testkit.SeedOr(t, 30))
+		for range 40 {
+			if release := feedtest.Publish(t, s, random.Next()); release > 0 {
+				exports[release] = export(t, s)
+			}
+		}
+		check.MustTrue(t, len(exports) >= 25, "got %d releases, want at least 25", len(exports))
+		for release, want := range exports {
+			check.Equal(t, exportOf(t, s, release), want, "release %d: another export", release)
+		}
+		checkPruning(t, s, exports)
+	})
+}
+
+// checkPruning prunes a part of the history, and checks that the rest is
+// unchanged.
+func checkPruning(t *testing.T, s *store.Store, exports map[int]string) {
+	t.Helper()
+	const before = 12
+	pruning := check.Try(publish.Prune(t.Context(), s, before)).OK(t)
+	check.MustTrue(t, pruning.Rows != 0, "got %+v, want some rows", pruning)
+	for release, want := range exports {
+		if release >= before {
+			check.Equal(t, exportOf(t, s, release), want, "release %d after pruning: another export", release)
+		} else if err := publish.Export(t.Context(), s, &bytes.Buffer{}, release); !errors.Is(err, store.ErrNoRelease) {
+			t.Errorf("pruned release %d: got %v, want %v", release, err, store.ErrNoRelease)
+		}
+	}
+	for _, number := range []int{before, 1, -1, 1000} {
+		check.Try(publish.Prune(t.Context(), s, number)).Fails(t, "pruning before %d", number)
+	}
+}
+
+// Translations and sources are exported as they were imported, also from an earlier
+// release. A change to one of them is an event, and a retired tool has neither.
+func TestTranslationsAndSources(t *testing.T) {
+	const odd = " <b>\"A\"</b> & \\ \u2028\r\n## é 🦊 \x01"
+	catalog := func(date, label, tagline, title, note string, sources ...record.Source) []byte {
+		category := &record.Category{Slug: "code", Label: "Code"}
+		category.Translations.En.Label = label
+		comparison := &record.Comparison{
+			Slug: "a-vs-b", Title: "A ou B ?", ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: "Plus simple.", Published: true,
+			UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/a-vs-b",
+		}
+		comparison.Translations.En.Title, comparison.Translations.En.WinnerNote = title, note
+		return feedtest.Of(date, category, feedtest.Tool("a", func(t *record.Tool) {
+			t.Translations.En.Tagline, t.Sources = tagline, sources
+		}), feedtest.Tool("b"), comparison)
+	}
+	price := record.Source{Field: "price", URL: "https://a.example/?<x>&é=1", CheckedAt: "2026-11-01"}
+	again, score := price, price
+	again.CheckedAt, score.Field = "2026-11-02", "score"
+	editions := [][]byte{
+		catalog("2026-11-01", "", "", "", ""),
+		catalog("2026-11-02", odd, "", "", ""),
+		catalog("2026-11-03", odd, odd, "", ""),
+		catalog("2026-11-04", odd, odd, odd, ""),
+		catalog("2026-11-05", odd, odd, odd, odd),
+		catalog("2026-11-06", odd, odd, odd, odd, price),
+		catalog("2026-11-07", odd, odd, odd, odd, again),
+		catalog("2026-11-08", odd, odd, odd, odd, again, score),
+		catalog("2026-11-09", "", "", "", ""),
+	}
+	events := []string{
+		"", journal.EventCategoryUpdated, journal.EventToolUpdated, journal.EventComparisonUpdated, journal.EventComparisonUpdated,
+		journal.EventToolUpdated, journal.EventToolUpdated, journal.EventToolUpdated,
+		journal.EventCategoryUpdated + " " + journal.EventToolUpdated + " " + journal.EventComparisonUpdated,
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for i, edition := range editions {
+			report := publishFeed(t, s, edition)
+			check.Must(t, report.Release, i+1, "edition %d: %+v", i+1, report)
+			var found []string
+			for _, row := range s.Read.JournalEntry.Query().AllX(t.Context()) {
+				if row.ReleaseNumber == report.Release && row.Event != nil && *row.Event != journal.EventCatalogPublished {
+					found = append(found, *row.Event)
+				}
+			}
+			if got := strings.Join(found, " "); i > 0 && got != events[i] {
+				t.Errorf("edition %d: got events %s, want %s", i+1, got, events[i])
+			}
+			check.Equal(t, publishFeed(t, s, edition).Release, 0, "edition %d again: release", i+1)
+		}
+		n := s.Read.Tool.Query().Where(tool.Or(tool.TranslationsNotNil(), tool.SourcesNotNil())).CountX(t.Context())
+		check.True(t, n == 0, "got values in %d tools, want null in all of them", n)
+		for i, edition := range editions {
+			check.Equal(t, exportOf(t, s, i+1), string(edition), "release %d", i+1)
+		}
+		publishFeed(t, s, editions[7], publish.Options{Force: true})
+		retired := strings.Replace(string(editions[7]), string(feed.Line(feedtest.Tool("b"))), "", 1)
+		lines := strings.Split(retired, "\n")
+		lines[2] = string(feed.Line(&record.Retired{Slug: "a", Name: "A", Category: "code", Reason: "mort", RetiredAt: "2026-11-08", Note: "Fermé."}))
+		lines[3] = string(feed.Line(feedtest.Tool("b")))
+		publishFeed(t, s, []byte(strings.Join(lines, "\n")), publish.Options{Force: true})
+		row := s.Read.Tool.GetX(t.Context(), "a")
+		check.True(t, row.RetiredAt != "", "got %+v, want a retired tool without translations and sources", row)
+		check.Equal(t, row.Translations.En.Tagline, "")
+		check.True(t, row.Sources == nil, "got %+v, want a retired tool without translations and sources", row)
 	})
 }

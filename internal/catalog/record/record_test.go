@@ -91,9 +91,8 @@ func TestEveryColumnHasAField(t *testing.T) {
 				if f.column == "" || f.column == "id" { // ent's name for the primary key
 					continue
 				}
-				if stored = append(stored, f.column); !slices.Contains(c.columns, f.column) {
-					t.Errorf("%v.%s: got column %s, want one of %v", rec, f.name, f.column, c.columns)
-				}
+				stored = append(stored, f.column)
+				check.True(t, slices.Contains(c.columns, f.column), "%v.%s: got column %s, want one of %v", rec, f.name, f.column, c.columns)
 			}
 		}
 		for _, column := range c.columns[1:] { // after the primary key
@@ -205,13 +204,9 @@ func TestValues(t *testing.T) {
 	}
 	var number float64
 	numberRule(false, 0, 10).read([]byte("-0"), reflect.ValueOf(&number).Elem(), func(_, problem string) { t.Error(problem) })
-	if math.Signbit(number) {
-		t.Errorf("got %v, want 0, which is written in one way", number)
-	}
+	check.True(t, !math.Signbit(number), "got %v, want 0, which is written in one way", number)
 	for whole, want := range map[bool]string{true: "integer", false: "number"} {
-		if got := numberRule(whole, 0, 10).schema["type"]; got != want {
-			t.Errorf("got the type %v, want %s", got, want)
-		}
+		check.Equal[any](t, numberRule(whole, 0, 10).schema["type"], want, "the type")
 	}
 	for length, want := range map[int]string{maxSlug: "", maxSlug + 1: "must have at most 80 characters (got 81"} {
 		if problem := CheckSlug(strings.Repeat("a", length)); !strings.HasPrefix(problem, want) || (want == "") != (problem == "") {
@@ -224,14 +219,14 @@ func TestValues(t *testing.T) {
 func TestWords(t *testing.T) {
 	for _, column := range []string{"icp", "pricing", "retired_reason"} {
 		for _, code := range Codes(column) {
-			if word, ok := Word(code); !ok || word == "" {
-				t.Errorf("%s: got no word for %s, want one in codes", column, code)
-			}
+			word, ok := Word(code)
+			check.Must(t, ok, true, "%s: no word for %s", column, code)
+			check.True(t, word != "", "%s: got no word for %s, want one in codes", column, code)
 		}
 	}
-	if word, ok := Word("vibe_coder"); !ok || word != "vibe coders" {
-		t.Errorf("got %q, want the word for the spelling of GraphQL", word)
-	}
+	word, ok := Word("vibe_coder")
+	check.Must(t, ok, true)
+	check.Equal(t, word, "vibe coders")
 	labels := map[string]string{}
 	for _, rec := range []any{Tool{}, Retired{}, Comparison{}, Category{}, PriceChange{}} {
 		for f := range reflect.TypeOf(rec).Fields() {

@@ -1,7 +1,6 @@
 package release_test
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -14,10 +13,9 @@ import (
 	"time"
 
 	"palmares/ent"
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/pricing"
-	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
@@ -51,10 +49,7 @@ func growing(t testing.TB, s *store.Store) *release.Catalog {
 func publishSizes(t testing.TB, s *store.Store, sizes ...int) *release.Catalog {
 	t.Helper()
 	for i, tools := range sizes {
-		var data bytes.Buffer
-		check.OK(t, synth.Write(t.Context(), &data, synth.Options{Tools: tools, Seed: 4, Revision: 20 * i}))
-		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{Force: true})
-		check.OK(t, err)
+		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: tools, Seed: 4, Revision: 20 * i}))
 	}
 	return newCatalog(s)
 }
@@ -142,9 +137,7 @@ func metricsNamed(t testing.TB, names []string) (metrics []release.Metric) {
 	t.Helper()
 	for _, name := range names {
 		metric, ok := release.MetricNamed(name)
-		if !ok {
-			t.Fatalf("got no metric %s, want one", name)
-		}
+		check.MustTrue(t, ok, "got no metric %s, want one", name)
 		metrics = append(metrics, metric)
 	}
 	return metrics
@@ -186,9 +179,8 @@ func TestGroupsMatchScan(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"mean", "mean_price", "p50_score", "score", ""} {
-		if _, ok := release.MetricNamed(name); ok {
-			t.Errorf("got a metric %q, want none", name)
-		}
+		_, ok := release.MetricNamed(name)
+		check.True(t, !ok, "got a metric %q, want none", name)
 	}
 }
 
@@ -207,8 +199,7 @@ func TestSeriesMatchScan(t *testing.T) {
 		}
 	}
 	for _, interval := range []string{release.Week, release.Month, release.Quarter, release.ByRelease} {
-		points, err := release.Points(newest.Readable(), interval, "", "")
-		check.OK(t, err)
+		points := check.Try(release.Points(newest.Readable(), interval, "", "")).OK(t)
 		for _, firstImport := range []bool{false, true} {
 			series := newest.Series(points, metricsNamed(t, names), release.Key("category"), nil, firstImport)
 			if len(series) == 0 || len(series)%len(names) != 0 {
@@ -304,9 +295,8 @@ func TestMoversMatchScan(t *testing.T) {
 			for _, m := range newest.Movers(1, newest.Number(), metric, least, nil) {
 				got = append(got, fmt.Sprint(m.Slug, m.Before, m.After, m.Change, valueOf(m.Percent)))
 			}
-			if !slices.Equal(got, want) || len(all) == 0 {
-				t.Errorf("%s, at least %v:\ngot  %q\nwant %q", metric, least, got, want)
-			}
+			check.Slices(t, got, want, "%s, at least %v", metric, least)
+			check.True(t, len(all) != 0, "%s, at least %v:\ngot  %q\nwant %q", metric, least, got, want)
 		}
 	}
 }
@@ -402,9 +392,8 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 	}
 	compare := func(what string, got []string, want []string) {
 		t.Helper()
-		if !slices.Equal(got, want) || len(want) == 0 {
-			t.Errorf("%s:\ngot  %q\nwant %q", what, got, want)
-		}
+		check.Slices(t, got, want, what)
+		check.True(t, len(want) != 0, "%s:\ngot  %q\nwant %q", what, got, want)
 	}
 	shown := func(p release.Period, group string, n int) string {
 		return fmt.Sprint([3]string{p.Name, p.Start, p.End}, group, n)
@@ -414,9 +403,7 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 			if !empty {
 				return nil
 			}
-			found, err := newest.Periods(of, interval, since, before)
-			check.OK(t, err)
-			return found
+			return check.Try(newest.Periods(of, interval, since, before)).OK(t)
 		}
 		for _, interval := range []string{release.Week, release.Month, release.Quarter} {
 			for _, limits := range [][2]string{{"", ""}, {"2023-03-05", ""}, {"1999-01-01", "2023-09-04"}} {
@@ -446,15 +433,13 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 		}
 		var got []string
 		for _, c := range release.GroupComparisons(newest.Comparisons, "month", "key_asc", 0, periods(release.ComparisonUpdates, release.Month, "", "")) {
-			if got = append(got, shown(c.Period, "", c.Count)); c.Key != c.Period.Name {
-				t.Errorf("got key %s of %s, want the month", c.Key, c.Period.Name)
-			}
+			got = append(got, shown(c.Period, "", c.Count))
+			check.Equal(t, c.Key, c.Period.Name, "key")
 		}
 		compare("comparisons", got, naiveCounts(comparisons, release.Month, "", "", date, empty))
 	}
-	if _, err := newest.Periods(release.Retirements, release.Week, "", ""); err != nil {
-		t.Errorf("got %v, want weeks of three years", err)
-	}
+	_, err := newest.Periods(release.Retirements, release.Week, "", "")
+	check.Equal(t, err, nil)
 }
 
 // Counts of price changes can include tools that left, as they were last, and count a
@@ -512,8 +497,7 @@ func TestPriceIndexMatchesScan(t *testing.T) {
 	}
 	moved := 0
 	for _, interval := range []string{release.Month, release.ByRelease} {
-		points, err := release.Points(newest.Readable(), interval, "", "")
-		check.OK(t, err)
+		points := check.Try(release.Points(newest.Readable(), interval, "", "")).OK(t)
 		for _, one := range newest.Series(points, metricsNamed(t, []string{"price_index"}), release.Key("pricing"), nil, false) {
 			index := 0.0
 			for i, p := range points {
@@ -542,9 +526,7 @@ func TestPriceIndexMatchesScan(t *testing.T) {
 			}
 		}
 	}
-	if moved == 0 {
-		t.Error("got no index other than 100, want some")
-	}
+	check.True(t, moved != 0, "got no index other than 100, want some")
 }
 
 // Groups of comparisons have the wins of a scan, in each order.
@@ -627,9 +609,7 @@ func TestAlternativesMatchScan(t *testing.T) {
 			found += len(want)
 		}
 	}
-	if found == 0 {
-		t.Error("got no alternatives at all, want some")
-	}
+	check.True(t, found != 0, "got no alternatives at all, want some")
 }
 
 // Conditions on billing periods, monthly costs and price increases select the tools of a

@@ -1,7 +1,6 @@
 package release_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -17,7 +16,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/comparison"
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/pricing"
 	"palmares/internal/catalog/publish"
@@ -30,12 +29,9 @@ import (
 
 var silent = slog.New(slog.DiscardHandler)
 
-func publishFeed(t testing.TB, s *store.Store, revision int) {
+func publishRevision(t testing.TB, s *store.Store, revision int) {
 	t.Helper()
-	var data bytes.Buffer
-	check.OK(t, synth.Write(t.Context(), &data, synth.Options{Tools: 150, Seed: 4, Revision: revision}))
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{Force: true})
-	check.OK(t, err)
+	feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 150, Seed: 4, Revision: revision}))
 }
 
 func newCatalog(db release.Database) *release.Catalog {
@@ -44,9 +40,7 @@ func newCatalog(db release.Database) *release.Catalog {
 
 func load(t testing.TB, c *release.Catalog) *release.Release {
 	t.Helper()
-	r, err := c.Load(t.Context())
-	check.OK(t, err)
-	return r
+	return check.Try(c.Load(t.Context())).OK(t)
 }
 
 // scan is a release as a naive program reads it: row by row, with one query for each
@@ -60,15 +54,10 @@ type scan struct {
 
 func scanRelease(t testing.TB, s *store.Store, number int) (of scan) {
 	t.Helper()
-	var err error
-	of.tools, err = s.Read.Tool.Query().Where(store.Tools.At(number)).All(t.Context())
-	check.OK(t, err)
-	of.categories, err = s.Read.Category.Query().Where(store.Categories.At(number)).All(t.Context())
-	check.OK(t, err)
-	of.comparisons, err = s.Read.Comparison.Query().Where(store.Comparisons.At(number), comparison.Published(true)).All(t.Context())
-	check.OK(t, err)
-	prices, err := s.Read.PriceChange.Query().Where(store.PriceChanges.At(number)).All(t.Context())
-	check.OK(t, err)
+	of.tools = check.Try(s.Read.Tool.Query().Where(store.Tools.At(number)).All(t.Context())).OK(t)
+	of.categories = check.Try(s.Read.Category.Query().Where(store.Categories.At(number)).All(t.Context())).OK(t)
+	of.comparisons = check.Try(s.Read.Comparison.Query().Where(store.Comparisons.At(number), comparison.Published(true)).All(t.Context())).OK(t)
+	prices := check.Try(s.Read.PriceChange.Query().Where(store.PriceChanges.At(number)).All(t.Context())).OK(t)
 	of.prices = map[string][]*ent.PriceChange{}
 	for _, p := range prices {
 		of.prices[p.ToolSlug] = append(of.prices[p.ToolSlug], p)
@@ -197,9 +186,7 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 			func(a, b *ent.Tool) int { return strings.Compare(b.UpdatedAt, a.UpdatedAt) }},
 	} {
 		order, ok := release.OrderNamed(c.order)
-		if !ok {
-			t.Fatalf("got no order %s, want one", c.order)
-		}
+		check.MustTrue(t, ok, "got no order %s, want one", c.order)
 		all := rows.active(func(*ent.Tool) bool { return true }, c.compare)
 		if got := slugsOf(r.Sorted(order)); !slices.Equal(got, all) {
 			t.Errorf("release %d, %s:\ngot  %q\nwant %q", r.Number(), c.order, got, all)
@@ -224,12 +211,13 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 func TestReleasesMatchTables(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		followed := newCatalog(s)
-		if r := load(t, followed); r.Info != nil || len(r.Tools) != 0 || r.Number() != 0 {
-			t.Errorf("before the first import: got %+v, want an empty release", r)
-		}
+		r := load(t, followed)
+		check.Equal(t, r.Info, nil, "before the first import")
+		check.Equal(t, len(r.Tools), 0, "before the first import")
+		check.Equal(t, r.Number(), 0, "before the first import")
 		for revision := range 5 {
-			if publishFeed(t, s, revision*revision); revision == 2 {
-				publishFeed(t, s, 40) // two releases at once
+			if publishRevision(t, s, revision*revision); revision == 2 {
+				publishRevision(t, s, 40) // two releases at once
 			}
 			for _, c := range []*release.Catalog{followed, newCatalog(s)} {
 				newest := load(t, c)
@@ -239,8 +227,7 @@ func TestReleasesMatchTables(t *testing.T) {
 				}
 			}
 		}
-		_, err := publish.Prune(t.Context(), s, 5)
-		check.OK(t, err)
+		check.Try(publish.Prune(t.Context(), s, 5)).OK(t)
 		newest := load(t, followed)
 		check.Equal(t, len(newest.Readable()), 2, "after pruning: releases that can be read")
 		checkRelease(t, s, newest)
@@ -252,36 +239,32 @@ func TestReleasesMatchTables(t *testing.T) {
 // derived an earlier release from a superseded one.
 func TestReservedMemoryIsThatOfTheNewestRelease(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publishFeed(t, s, 0)
-	publishFeed(t, s, 1)
+	publishRevision(t, s, 0)
+	publishRevision(t, s, 1)
 	var reserved int64
 	c := release.NewCatalog(s, silent, 1<<20, func(bytes int64) { reserved = bytes })
 	superseded := load(t, c)
-	publishFeed(t, s, 2)
+	publishRevision(t, s, 2)
 	newest := load(t, c)
 	want := reserved
 	c.Earlier(superseded, superseded.All[1])
 	check.Equal(t, reserved, want, "bytes reserved after reading a superseded release")
-	if c.Earlier(newest, newest.All[1]); reserved <= want {
-		t.Errorf("got %d bytes reserved with an earlier release, want more than %d", reserved, want)
-	}
+	c.Earlier(newest, newest.All[1])
+	check.True(t, reserved > want, "got %d bytes reserved with an earlier release, want more than %d", reserved, want)
 }
 
 // After a backup from before the history was pruned is restored, all its releases can be
 // read.
 func TestPrunedReleasesAreRestored(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		before, err := store.Open(t.Context(), cfg)
-		check.OK(t, err)
-		_, err = before.Migrate(t.Context())
-		check.OK(t, err)
+		before := check.Try(store.Open(t.Context(), cfg)).OK(t)
+		check.Try(before.Migrate(t.Context())).OK(t)
 		for revision := range 3 {
-			publishFeed(t, before, revision)
+			publishRevision(t, before, revision)
 		}
 		check.OK(t, before.Close())
 		backup, pruned := testkit.Copy(t, cfg), testkit.Open(t, cfg)
-		_, err = publish.Prune(t.Context(), pruned, 3)
-		check.OK(t, err)
+		check.Try(publish.Prune(t.Context(), pruned, 3)).OK(t)
 		d := &lateDatabase{Store: pruned}
 		c := newCatalog(d)
 		load(t, c)
@@ -314,19 +297,18 @@ func (d *lateDatabase) CurrentRelease(ctx context.Context) (*ent.Release, error)
 // release, nor the history after pruning.
 func TestLateLoadDoesNotRevertRelease(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, 0)
-		publishFeed(t, s, 1)
+		publishRevision(t, s, 0)
+		publishRevision(t, s, 1)
 		d := &lateDatabase{Store: s}
 		c := newCatalog(d)
 		load(t, c)
 		d.before = func() {
-			publishFeed(t, s, 2)
+			publishRevision(t, s, 2)
 			load(t, c)
 		}
 		check.Equal(t, load(t, c).Number(), 3, "release")
 		d.before = func() {
-			_, err := publish.Prune(t.Context(), s, 3)
-			check.OK(t, err)
+			check.Try(publish.Prune(t.Context(), s, 3)).OK(t)
 			load(t, c)
 		}
 		check.Equal(t, len(load(t, c).Readable()), 1, "releases that can be read after pruning")
@@ -349,7 +331,7 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 			return func(error) {}
 		}
 		s := testkit.Open(t, cfg)
-		publishFeed(t, s, 0)
+		publishRevision(t, s, 0)
 		c := newCatalog(s)
 		published := make(chan int, 100)
 		ctx, stop := context.WithCancel(t.Context())
@@ -370,11 +352,10 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 			loads.Store(0)
 			slow.Store(true)
 			failing.Store(release == 4)
-			publishFeed(t, s, release)
+			publishRevision(t, s, release)
 			wait.Until(t, "the release is being loaded", func() bool { return loads.Load() > 0 })
 			for range 3 {
-				newest, err := c.Newest(t.Context())
-				check.OK(t, err, "while release %d is being loaded", release)
+				newest := check.Try(c.Newest(t.Context())).OK(t, "while release %d is being loaded", release)
 				check.Equal(t, newest.Number(), release-1, "while release %d is being loaded: want the previous one", release)
 			}
 			slow.Store(false)
@@ -387,14 +368,13 @@ func TestReleasesAreLoadedInTheBackground(t *testing.T) {
 
 func TestDerivedValues(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publishFeed(t, s, 0)
+	publishRevision(t, s, 0)
 	r := load(t, newCatalog(s))
 	type count int
 	derivations := 0
 	for range 3 {
-		if got := release.Derived(r, func(r *release.Release) count { derivations++; return count(len(r.Tools)) }); int(got) != len(r.Tools) || derivations != 1 {
-			t.Errorf("got %d after %d derivations, want %d after one", got, derivations, len(r.Tools))
-		}
+		check.Equal(t, int(release.Derived(r, func(r *release.Release) count { derivations++; return count(len(r.Tools)) })), len(r.Tools))
+		check.Equal(t, derivations, 1)
 	}
 	wanted := r.Tools[rand.IntN(len(r.Tools))]
 	typo := wanted.Slug[:1] + "x" + wanted.Slug[1:]
@@ -408,9 +388,10 @@ func TestDerivedValues(t *testing.T) {
 func TestNamesOfLargeCatalogsAreNotCompared(t *testing.T) {
 	const limit = 20_000
 	r := &release.Release{Tools: make([]*release.Tool, limit+1), Comparisons: make([]*release.Comparison, limit+1)}
-	if tools, tool, comparison := r.SimilarTools("plum", 5), r.NearestTool("plum"), r.NearestComparison("a-vs-b"); tools != nil || tool != "" || comparison != "" {
-		t.Errorf("got %v, %q and %q, want none", tools, tool, comparison)
-	}
+	tools, tool, comparison := r.SimilarTools("plum", 5), r.NearestTool("plum"), r.NearestComparison("a-vs-b")
+	check.True(t, tools == nil, "got %v, %q and %q, want none", tools, tool, comparison)
+	check.Equal(t, tool, "", tools)
+	check.Equal(t, comparison, "", tools)
 }
 
 // Values of cursors that callers can change never match an order by accident.
@@ -419,30 +400,23 @@ func TestInvalidCursors(t *testing.T) {
 		`{"l": "score_asc", "p": {}}`, `{"l": "score_desc", "p": {"n": "1"}}`, `{"l": "score_desc", "p": {"s": 1}}`, `{"l": "score_desc", "p": {"t": []}}`,
 		`{"l": "score_desc", "p": {"m": 1}}`, `{"l": "score_desc", "p": {"r": 0.5}}`, `{"l": "score_desc", "p": [8.5, "a"]}`, `{"l": "score_desc", "p": {"s": "\u0000"}}`, `{`,
 	} {
-		if _, ok := release.ByScore.Places().Seek("score_desc", base64.RawURLEncoding.EncodeToString([]byte(cursor))); ok {
-			t.Errorf("got %s accepted, want it rejected", cursor)
-		}
+		_, ok := release.ByScore.Places().Seek("score_desc", base64.RawURLEncoding.EncodeToString([]byte(cursor)))
+		check.True(t, !ok, "got %s accepted, want it rejected", cursor)
 	}
-	if _, ok := release.OrderNamed("verifiability_asc"); ok {
-		t.Error("got an order by verifiability, want none: it is not declared as sorted")
-	}
+	_, ok := release.OrderNamed("verifiability_asc")
+	check.True(t, !ok, "got an order by verifiability, want none: it is not declared as sorted")
 }
 
 // Words without a tool are not found.
 func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, 0)
-		_, err := s.Write.ExecContext(t.Context(), "UPDATE tool_search SET slug = 'no-such-tool' WHERE id = 1")
-		check.OK(t, err)
+		publishRevision(t, s, 0)
+		check.Try(s.Write.ExecContext(t.Context(), "UPDATE tool_search SET slug = 'no-such-tool' WHERE id = 1")).OK(t)
 		r := load(t, newCatalog(s))
-		found, err := r.Search("a", "")
-		if err != nil || len(found) == 0 {
-			t.Errorf("got %d tools and %v, want some", len(found), err)
-		}
+		found := check.Try(r.Search("a", "")).OK(t)
+		check.True(t, len(found) != 0, "got %d tools, want some", len(found))
 		for tool := range found {
-			if tool == nil {
-				t.Error("got a match without a tool, want none")
-			}
+			check.True(t, tool != nil, "got a match without a tool, want none")
 		}
 	})
 }
@@ -450,7 +424,7 @@ func TestSearchIgnoresWordsWithoutTool(t *testing.T) {
 // Searches with few and with many matches have the same order: by rank, then by score.
 func TestOrderByRelevance(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	publishFeed(t, s, 0)
+	publishRevision(t, s, 0)
 	r := load(t, newCatalog(s))
 	byScore := release.ByScore.Comparer()
 	few, many := 0, 0
@@ -459,8 +433,7 @@ func TestOrderByRelevance(t *testing.T) {
 		queries = append(queries, tool.NameKey)
 	}
 	for _, query := range queries {
-		ranks, err := r.Search(query, "")
-		check.OK(t, err)
+		ranks := check.Try(r.Search(query, "")).OK(t)
 		want := slices.SortedFunc(maps.Keys(ranks), func(a, b *release.Tool) int { return cmp.Or(ranks[a]-ranks[b], byScore(a, b)) })
 		matches := release.Where(func(t *release.Tool) bool { _, ok := ranks[t]; return ok })
 		check.Slices(t, slugsOf(r.ByRelevance(ranks, release.Filter{matches})), slugsOf(want), query)
@@ -470,7 +443,58 @@ func TestOrderByRelevance(t *testing.T) {
 			many++
 		}
 	}
-	if few == 0 || many == 0 {
-		t.Errorf("got %d searches with few matches and %d with many, want both", few, many)
+	check.True(t, few != 0 && many != 0, "got %d searches with few matches and %d with many, want both", few, many)
+}
+
+// naiveRank counts the active tools with a higher score, and all with a score.
+func naiveRank(rows []*ent.Tool, slug string, inCategory bool) release.Rank {
+	var own *ent.Tool
+	for _, row := range rows {
+		if row.ID == slug && row.RetiredAt == "" && row.Score != nil {
+			own = row
+		}
+	}
+	if own == nil {
+		return release.Rank{}
+	}
+	rank := release.Rank{Position: 1}
+	for _, row := range rows {
+		if row.RetiredAt != "" || row.Score == nil || inCategory && row.CategorySlug != own.CategorySlug {
+			continue
+		}
+		rank.Of++
+		if *row.Score > *own.Score {
+			rank.Position++
+		}
+	}
+	return rank
+}
+
+func TestRanksMatchScan(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	c := growing(t, s)
+	newest := load(t, c)
+	for _, info := range newest.All {
+		r := newest
+		if info != newest.Info {
+			r = c.Earlier(newest, info)
+		}
+		now, before := scanRelease(t, s, info.ID).tools, []*ent.Tool(nil)
+		if info.ID > r.HistoryFrom() {
+			before = scanRelease(t, s, info.ID-1).tools
+		}
+		positions := map[int]bool{}
+		ranked := 0
+		for _, tool := range r.Tools {
+			for _, inCategory := range []bool{false, true} {
+				check.Equal(t, r.Rank(tool, inCategory), naiveRank(now, tool.Slug, inCategory), "rank of %s", tool.Slug)
+				check.Equal(t, r.PreviousRank(tool, inCategory), naiveRank(before, tool.Slug, inCategory), "previous rank of %s", tool.Slug)
+			}
+			if rank := r.Rank(tool, false); rank.Position > 0 {
+				positions[rank.Position] = true
+				ranked++
+			}
+		}
+		check.True(t, len(positions) != ranked, "release %d: got no tools with the same rank, want some", info.ID)
 	}
 }

@@ -1,7 +1,6 @@
 package search_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -9,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
-	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
@@ -33,21 +31,12 @@ func onBothDatabases(b *testing.B, run func(b *testing.B, s *store.Store)) {
 	}
 }
 
-func importSynthetic(b *testing.B, s *store.Store, tools int) {
-	b.Helper()
-	var data bytes.Buffer
-	check.OK(b, synth.Write(b.Context(), &data, synth.Options{Tools: tools, Seed: 1}))
-	if _, err := publish.Import(b.Context(), s, feed.NewLines(bytes.NewReader(data.Bytes())), publish.Options{}); err != nil {
-		b.Fatal(err)
-	}
-}
-
 // BenchmarkFind runs different queries of each kind. Besides the mean, it
 // reports the fastest query and the CPU time of this process, which includes
 // SQLite, because both depend less on other load.
 func BenchmarkFind(b *testing.B) {
 	onBothDatabases(b, func(b *testing.B, s *store.Store) {
-		importSynthetic(b, s, benchmarkTools())
+		feedtest.Publish(b, s, feedtest.Synthetic(b, synth.Options{Tools: benchmarkTools(), Seed: 1}))
 		b.Run("load", func(b *testing.B) {
 			for b.Loop() {
 				check.OK(b, load(b, s, func(*search.Index, int) error { return nil }))
@@ -117,7 +106,7 @@ func BenchmarkImport(b *testing.B) {
 	onBothDatabases(b, func(b *testing.B, s *store.Store) {
 		for b.Loop() {
 			before := cpuTime(b)
-			importSynthetic(b, s, 5000)
+			feedtest.Publish(b, s, feedtest.Synthetic(b, synth.Options{Tools: 5000, Seed: 1}))
 			b.ReportMetric(float64((cpuTime(b) - before).Milliseconds()), "cpu-ms")
 		}
 	})

@@ -161,10 +161,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 				}
 			}
 			before := updated
-			var err error
-			if updated, err = search.Load(t.Context(), s.Read, s.Dialect(), before, revision-1); err != nil {
-				t.Fatal(err)
-			}
+			updated = check.Try(search.Load(t.Context(), s.Read, s.Dialect(), before, revision-1)).OK(t)
 			for _, index := range []*search.Index{updated, before} { // the new one does not change the old one
 				for earlier := 1; earlier <= revision && index != nil; earlier++ {
 					for query, want := range found[earlier] {
@@ -205,9 +202,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 		}
 		checkSince(1)
 		for _, first := range []int{5, 12} {
-			if _, err := publish.Prune(t.Context(), s, first); err != nil {
-				t.Fatal(err)
-			}
+			check.Try(publish.Prune(t.Context(), s, first)).OK(t)
 			checkSince(first)
 		}
 		vocabulary = map[string]int{} // of the last revision only

@@ -2,7 +2,6 @@ package search_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,16 +19,14 @@ import (
 // find returns the sorted slugs of the tools that a query matches.
 func find(t *testing.T, s *store.Store, query string) []string {
 	t.Helper()
-	release, err := s.CurrentRelease(t.Context())
-	check.OK(t, err, "%.80q", query)
+	release := check.Try(s.CurrentRelease(t.Context())).OK(t, "%.80q", query)
 	return findIn(t, s, release.ID, query)
 }
 
 // findIn searches a release like find.
 func findIn(t *testing.T, s *store.Store, release int, query string) (found []string) {
 	t.Helper()
-	index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-	check.OK(t, err, "%.80q", query)
+	index := check.Try(search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)).OK(t, "%.80q", query)
 	return findWith(t, index, release, query)
 }
 
@@ -157,18 +154,16 @@ func TestFind(t *testing.T) {
 
 func TestTooManyWords(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-		check.OK(t, err)
+		index := check.Try(search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)).OK(t)
 		var words []string
 		for i := range search.MaxWords + 1 {
 			words = append(words, string(rune('a'+i)))
 		}
-		if found, _, err := index.Find(1, words, ""); !errors.Is(err, search.ErrTooManyWords) {
-			t.Errorf("got %v and %v, want ErrTooManyWords", found, err)
-		}
-		if found, _, err := index.Find(1, words[1:], "fr"); err != nil || found != nil {
-			t.Errorf("empty catalog: got %v and %v, want none", found, err)
-		}
+		found, _, err := index.Find(1, words, "")
+		check.Is(t, err, search.ErrTooManyWords, found)
+		found, _, err = index.Find(1, words[1:], "fr")
+		check.OK(t, err, "empty catalog")
+		check.True(t, found == nil, "empty catalog: got %v, want none", found)
 	})
 }
 
@@ -179,8 +174,7 @@ func TestCorrect(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
 			named("a", "Galet", "Simple.", "Sobre."), named("b", "Gallet", "Simple.", "12345 v12345"), named("c", "Palet", "Rapide.", "Sobre.")))
-		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-		check.OK(t, err)
+		index := check.Try(search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)).OK(t)
 		for query, want := range map[string]string{
 			"galet":         "",
 			"gal":           "",
@@ -252,10 +246,8 @@ func TestPrefixOfManyWords(t *testing.T) {
 // language with a star.
 func inLanguage(t *testing.T, s *store.Store, query, language string) string {
 	t.Helper()
-	index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-	check.OK(t, err)
-	release, err := s.CurrentRelease(t.Context())
-	check.OK(t, err)
+	index := check.Try(search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)).OK(t)
+	release := check.Try(s.CurrentRelease(t.Context())).OK(t)
 	positions, in, err := index.Find(release.ID, text.Words(query), language)
 	check.OK(t, err)
 	var found []string
@@ -295,8 +287,7 @@ func TestTranslationsAreFound(t *testing.T) {
 			}
 		}
 		verify()
-		index, err := search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)
-		check.OK(t, err)
+		index := check.Try(search.Load(t.Context(), s.Read, s.Dialect(), nil, 0)).OK(t)
 		check.Slices(t, index.Correct(1, []string{"writting"}), []string{"writing"}, "want writing")
 		// An index without translations is rewritten after a migration, for all releases
 		// that have its texts.

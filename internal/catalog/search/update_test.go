@@ -23,25 +23,16 @@ import (
 // without a history.
 func TestPruneInBatches(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		synthetic := func(seed uint64) []byte {
-			var data bytes.Buffer
-			check.OK(t, synth.Write(t.Context(), &data, synth.Options{Tools: 550, Seed: seed}))
-			return data.Bytes()
-		}
+		synthetic := func(seed uint64) []byte { return feedtest.Synthetic(t, synth.Options{Tools: 550, Seed: seed}) }
 		s := testkit.Open(t, cfg)
 		feedtest.Publish(t, s, synthetic(2))
 		want := storedWords(t, s)
 		feedtest.Publish(t, s, synthetic(3))
 		feedtest.Publish(t, s, synthetic(2))
-		if maps.Equal(storedWords(t, s), want) {
-			t.Fatal("got the same vocabulary, want the words of three releases")
-		}
-		if _, err := publish.Prune(t.Context(), s, 3); err != nil {
-			t.Fatal(err)
-		}
-		if got := storedWords(t, s); !maps.Equal(got, want) {
-			t.Errorf("got a vocabulary of %d words, want %d words with the same counts", len(got), len(want))
-		}
+		check.MustTrue(t, !maps.Equal(storedWords(t, s), want), "got the same vocabulary, want the words of three releases")
+		check.Try(publish.Prune(t.Context(), s, 3)).OK(t)
+		got := storedWords(t, s)
+		check.True(t, maps.Equal(got, want), "got a vocabulary of %d words, want %d words with the same counts", len(got), len(want))
 	})
 }
 
@@ -64,9 +55,7 @@ func storedWords(t *testing.T, s *store.Store) map[string]int {
 
 func exec(t *testing.T, s *store.Store, statement string) {
 	t.Helper()
-	if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(s.Write.ExecContext(t.Context(), statement)).OK(t)
 }
 
 func TestImportWritesOnlyChangedTools(t *testing.T) {
@@ -117,9 +106,7 @@ func TestFill(t *testing.T) {
 
 func TestDryRunIndexesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog())), publish.Options{DryRun: true}); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(catalog())), publish.Options{DryRun: true})).OK(t)
 		check.Equal(t, len(storedWords(t, s)), 0, "want no words")
 	})
 }

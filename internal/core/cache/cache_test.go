@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
@@ -56,9 +60,8 @@ func TestConcurrentRequestsExecuteOnce(t *testing.T) {
 	close(proceed)
 	all.Wait()
 	check.Equal(t, times.Load(), 1, "executions")
-	if _, err := c.Get(t.Context(), Key{Operation: "tools", Variables: "?limit=3"}, slow); err != nil || times.Load() != 2 {
-		t.Errorf("got %d executions and %v for another query, want 2", times.Load(), err)
-	}
+	check.Try(c.Get(t.Context(), Key{Operation: "tools", Variables: "?limit=3"}, slow)).OK(t)
+	check.Equal(t, times.Load(), 2)
 }
 
 // A caller that disconnects does not cancel the execution for others.
@@ -84,9 +87,7 @@ func TestOneCallerLeaves(t *testing.T) {
 	}()
 	wait.Until(t, "both requests wait for the response", func() bool { return waiting(c) == 2 })
 	leave()
-	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("caller that left: got %v, want %v", err, context.Canceled)
-	}
+	check.Is(t, <-left, context.Canceled, "caller that left")
 	close(proceed)
 	check.Equal(t, <-stayed, nil, "caller that stayed")
 }
@@ -117,12 +118,9 @@ func TestAllCallersLeave(t *testing.T) {
 		stopped <- ctx.Err()
 		return nil, 0, ctx.Err()
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("caller that left: got %v, want %v", err, context.Canceled)
-	}
-	if entry, err := c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }); err != nil || entry.Entry == nil {
-		t.Errorf("later caller: got %v, want a response", err)
-	}
+	check.Is(t, err, context.Canceled, "caller that left")
+	entry := check.Try(c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil })).OK(t, "later caller")
+	check.True(t, entry.Entry != nil, "later caller: got no response, want one")
 	wait.Receive(t, "the execution stops", stopped)
 }
 
@@ -135,16 +133,13 @@ func TestFailuresAreNotCached(t *testing.T) {
 		func(context.Context) (*Entry, int, error) { return nil, 0, errors.New("no") },
 		func(context.Context) (*Entry, int, error) { panic("on purpose") },
 	} {
-		if _, err := c.Get(t.Context(), tools, fails); err == nil {
-			t.Error("got no error, want one")
-		}
+		check.Try(c.Get(t.Context(), tools, fails)).Fails(t)
 	}
 	check.Contains(t, log.String(), "on purpose", "log")
 	var times, release atomic.Int64
 	release.Store(1)
-	if got, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil || body(got) != "release 1" {
-		t.Errorf("afterwards: got %q and %v, want release 1", body(got), err)
-	}
+	got := check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t, "afterwards")
+	check.Equal(t, body(got), "release 1", "afterwards")
 }
 
 // A response without a release is not cached.
@@ -152,15 +147,13 @@ func TestBeforeTheFirstRelease(t *testing.T) {
 	c := New(1<<20, nil, slog.New(slog.DiscardHandler))
 	var times, release atomic.Int64
 	for range 2 {
-		if _, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
 	}
 	c.Publish(1)
 	release.Store(1)
-	if got, _ := c.Get(t.Context(), tools, executing(&times, &release)); times.Load() != 3 || body(got) != "release 1" {
-		t.Errorf("got %d executions and %s, want 3 and release 1", times.Load(), body(got))
-	}
+	got, _ := c.Get(t.Context(), tools, executing(&times, &release))
+	check.Equal(t, times.Load(), 3)
+	check.Equal(t, body(got), "release 1")
 }
 
 func TestCacheStaysWithinItsSize(t *testing.T) {
@@ -168,12 +161,57 @@ func TestCacheStaysWithinItsSize(t *testing.T) {
 	large := strings.Repeat("x", 20_000)
 	for i := range 500 {
 		work := func(context.Context) (*Entry, int, error) { return NewEntry([]byte(large), nil), 1, nil }
-		if _, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, work); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, work)).OK(t)
 	}
 	c.items.CleanUp()
-	if w := c.Weight(); w > 1<<20 || w < 1<<19 {
-		t.Errorf("got %d bytes in the cache, want %d to %d", w, 1<<19, 1<<20)
+	w := c.Weight()
+	check.True(t, w <= 1<<20 && w >= 1<<19, "got %d bytes in the cache, want %d to %d", w, 1<<19, 1<<20)
+}
+
+// silentWriter discards a response.
+type silentWriter struct{ header http.Header }
+
+func (w silentWriter) Header() http.Header         { return w.header }
+func (w silentWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (w silentWriter) WriteHeader(int)             {}
+
+// Streams whose clients read slowly take little memory in every encoding.
+func TestMemoryOfStreams(t *testing.T) {
+	const streams, most = 4, 5 << 20
+	heap := func() int64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc)
+	}
+	for _, encoding := range []string{"identity", "gzip", "br", "zstd"} {
+		before := heap()
+		started, finish, ended := make(chan struct{}), make(chan struct{}), make(chan error, streams)
+		for range streams {
+			go func() {
+				r := httptest.NewRequest(http.MethodGet, "/", nil)
+				r.Header.Set("Accept-Encoding", encoding+", identity;q=0.1")
+				entry := NewEntry([]byte("list"), http.Header{})
+				ended <- Response{Entry: entry}.Stream(silentWriter{http.Header{}}, r, time.Minute, func(w io.Writer) error {
+					for i := range 60_000 { // megabytes
+						if _, err := fmt.Fprintf(w, "Outil %d, note %d, à partir de %d €/mois\n", i, i*7919%1000, i*104_729%10_007); err != nil {
+							return err
+						}
+					}
+					started <- struct{}{}
+					<-finish
+					return nil
+				})
+			}()
+		}
+		for range streams {
+			<-started
+		}
+		each := (heap() - before) / streams
+		check.True(t, each <= most, "%s: got %d bytes for each stream, want at most %d", encoding, each, most)
+		close(finish)
+		for range streams {
+			check.Equal(t, <-ended, nil, encoding)
+		}
 	}
 }

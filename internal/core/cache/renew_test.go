@@ -23,9 +23,7 @@ func TestNewRelease(t *testing.T) {
 	for i := range 10 {
 		q := Key{Operation: "tools", Variables: fmt.Sprint(i)}
 		for range 1 + 10*i {
-			if _, err := c.Get(t.Context(), q, executing(&times, &release)); err != nil {
-				t.Fatal(err)
-			}
+			check.Try(c.Get(t.Context(), q, executing(&times, &release))).OK(t)
 		}
 	}
 	check.Must(t, times.Load(), 10, "executions")
@@ -34,8 +32,7 @@ func TestNewRelease(t *testing.T) {
 	check.OK(t, c.Renew(2))
 	check.Equal(t, times.Load(), 13, "renewed responses: %d", times.Load()-10)
 	for i := range 10 {
-		got, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, executing(&times, &release))
-		check.OK(t, err, "query %d", i)
+		got := check.Try(c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, executing(&times, &release))).OK(t, "query %d", i)
 		check.Equal(t, body(got), "release 2", "query %d", i)
 	}
 	check.Equal(t, times.Load(), 20, "more executions: %d", times.Load()-13)
@@ -52,16 +49,11 @@ func TestMissFindsNewRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)
-	if _, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
 	release.Store(2)
-	if _, err := c.Get(t.Context(), Key{Operation: "stats"}, executing(&times, &release)); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := c.Get(t.Context(), tools, executing(&times, &release)); body(got) != "release 2" {
-		t.Errorf("got %s, want release 2", body(got))
-	}
+	check.Try(c.Get(t.Context(), Key{Operation: "stats"}, executing(&times, &release))).OK(t)
+	got, _ := c.Get(t.Context(), tools, executing(&times, &release))
+	check.Equal(t, body(got), "release 2")
 }
 
 // A "not found" response from a newer release also retires the old one.
@@ -69,17 +61,13 @@ func TestNotFoundInNewRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)
-	if _, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
 	release.Store(2)
 	missing := func(context.Context) (*Entry, int, error) { return nil, 2, problem.New(problem.NotFound, "missing") }
-	if _, err := c.Get(t.Context(), Key{Operation: "tool"}, missing); problem.Of(err).Code != problem.NotFound {
-		t.Errorf("got %v, want %s", err, problem.NotFound)
-	}
-	if got, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil || body(got) != "release 2" {
-		t.Errorf("got %s and %v, want release 2", body(got), err)
-	}
+	_, err := c.Get(t.Context(), Key{Operation: "tool"}, missing)
+	check.Equal(t, problem.Of(err).Code, problem.NotFound)
+	got := check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
+	check.Equal(t, body(got), "release 2")
 }
 
 // Responses are renewed without the permissions of the caller who saw the
@@ -91,18 +79,13 @@ func TestRenewedWithoutACaller(t *testing.T) {
 		named = named || release == 2 && ctx.Value(callerKey{}) != nil
 		return NewEntry([]byte("x"), nil), release, nil
 	}
-	if _, err := c.Get(t.Context(), tools, work); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(c.Get(t.Context(), tools, work)).OK(t)
 	release = 2
 	caller := context.WithValue(t.Context(), callerKey{}, "somebody")
 	other := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("y"), nil), 2, nil }
-	if _, err := c.Get(caller, Key{Operation: "stats"}, other); err != nil {
-		t.Fatal(err)
-	}
-	if named || c.Newest() != 2 {
-		t.Errorf("got caller used: %t, release %d; want false, 2", named, c.Newest())
-	}
+	check.Try(c.Get(caller, Key{Operation: "stats"}, other)).OK(t)
+	check.Equal(t, named, false)
+	check.Equal(t, c.Newest(), 2)
 }
 
 // If the database fails when a release is published, cached responses are still
@@ -128,15 +111,12 @@ func TestDatabaseFailsDuringRenewal(t *testing.T) {
 
 	down.Store(true)
 	release.Store(2)
-	if err := c.Renew(2); err == nil || c.Newest() != 1 {
-		t.Errorf("got release %d and %v, want 1 and an error", c.Newest(), err)
-	}
+	check.Fails(t, c.Renew(2))
+	check.Equal(t, c.Newest(), 1)
 	wantCached("release 1")
 	// One query of the new release still succeeds.
 	succeeds := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("release 2"), nil), 2, nil }
-	if _, err := c.Get(t.Context(), Key{Operation: "stats"}, succeeds); err == nil {
-		t.Error("got a response from a release that is not served yet, want an error")
-	}
+	check.Try(c.Get(t.Context(), Key{Operation: "stats"}, succeeds)).Fails(t)
 	wantCached("release 1")
 
 	down.Store(false)
@@ -157,20 +137,18 @@ func TestSlowResponseDoesNotDelayTheRelease(t *testing.T) {
 		"times out": func() error { return problem.New(problem.Timeout, "slow") },
 		"responds":  func() error { return nil },
 	} {
-		_, err := c.Get(t.Context(), Key{Operation: name}, func(context.Context) (*Entry, int, error) {
+		check.Try(c.Get(t.Context(), Key{Operation: name}, func(context.Context) (*Entry, int, error) {
 			if release.Load() > 1 {
 				if err := work(); err != nil {
 					return nil, 0, err
 				}
 			}
 			return NewEntry([]byte("x"), nil), int(release.Load()), nil
-		})
-		check.OK(t, err)
+		})).OK(t)
 	}
 	release.Store(2)
-	if err := c.Renew(2); err != nil || c.Newest() != 2 {
-		t.Errorf("got release %d and %v, want 2", c.Newest(), err)
-	}
+	check.OK(t, c.Renew(2))
+	check.Equal(t, c.Newest(), 2)
 }
 
 // When release numbers are reused, no response that was cached before is served.
@@ -178,15 +156,12 @@ func TestReleaseNumbersRestart(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(5)
-	if _, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
 	release.Store(2)
 	c.Restart(2)
 	for range 2 {
-		if got, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil || body(got) != "release 2" {
-			t.Errorf("got %s and %v, want release 2", body(got), err)
-		}
+		got := check.Try(c.Get(t.Context(), tools, executing(&times, &release))).OK(t)
+		check.Equal(t, body(got), "release 2")
 	}
 	check.Equal(t, times.Load(), 2, "executions")
 }
@@ -228,8 +203,7 @@ func TestOnlyCountedRequestsSteerRenewal(t *testing.T) {
 	release.Store(1)
 	request := func(variables string, counted bool, headers ...string) {
 		t.Helper()
-		response, err := c.Get(t.Context(), Key{Operation: "tools", Variables: variables}, executing(&times, &release))
-		check.OK(t, err)
+		response := check.Try(c.Get(t.Context(), Key{Operation: "tools", Variables: variables}, executing(&times, &release))).OK(t)
 		var w http.ResponseWriter = httptest.NewRecorder()
 		if counted {
 			w = wrapped{&executions{ResponseWriter: w}}
@@ -248,7 +222,7 @@ func TestOnlyCountedRequestsSteerRenewal(t *testing.T) {
 		request("free", true, `"unknown"`)
 	}
 	c.renewLimit = 1
-	if found := c.mostRequested(); len(found) != 1 || found[0].query.Variables != "popular" {
-		t.Errorf("got %+v, want the query that was counted", found)
-	}
+	found := c.mostRequested()
+	check.Must(t, len(found), 1, "%+v", found)
+	check.Equal(t, found[0].query.Variables, "popular")
 }

@@ -61,45 +61,42 @@ func TestSmallAdjustmentsAreTrusted(t *testing.T) {
 		trustedWithin(m, s, 10*time.Minute)
 		m.clock = m.clock.Add(20 * time.Second)
 	}
-	if _, trusted := s.Now(); !trusted {
-		t.Error("got an untrusted clock, want it trusted")
-	}
+	_, trusted := s.Now()
+	check.True(t, trusted, "got an untrusted clock, want it trusted")
 }
 
 func TestSystemClock(t *testing.T) {
 	now, trusted := NewSteady().Now()
-	if trusted || time.Since(now).Abs() > time.Hour {
-		t.Errorf("got %v, trusted %t, want the time, not trusted yet", now, trusted)
-	}
+	check.Equal(t, trusted, false, now)
+	check.True(t, time.Since(now).Abs() <= time.Hour, "got %v, trusted %t, want the time, not trusted yet", now, trusted)
 }
 
 // A settled clock follows adjustments immediately, and jumps only if they last.
 func TestSettled(t *testing.T) {
 	m, s := newMachine()
 	s.tolerance, s.settle = 10*time.Second, 5*time.Minute
-	check := func(when string, want time.Time) {
+	verify := func(when string, want time.Time) {
 		t.Helper()
-		if got := s.Settled(); !got.Equal(want) {
-			t.Errorf("%s: got %v, want %v", when, got, want)
-		}
+		got := s.Settled()
+		check.True(t, got.Equal(want), "%s: got %v, want %v", when, got, want)
 	}
-	check("at first", m.clock)
+	verify("at first", m.clock)
 	m.pass(time.Minute)
 	m.clock = m.clock.Add(5 * time.Second)
-	check("after an adjustment", m.clock)
+	verify("after an adjustment", m.clock)
 	for _, jump := range []time.Duration{-time.Hour, 365 * 24 * time.Hour} {
 		right := m.clock
 		m.clock = m.clock.Add(jump)
-		check("after a jump", right)
+		verify("after a jump", right)
 		m.pass(4 * time.Minute)
-		check("while it lasts", right.Add(4*time.Minute))
+		verify("while it lasts", right.Add(4*time.Minute))
 		m.clock = m.clock.Add(-jump)
-		check("corrected", m.clock)
+		verify("corrected", m.clock)
 		m.pass(10 * time.Minute)
-		check("afterwards", m.clock)
+		verify("afterwards", m.clock)
 		m.clock = m.clock.Add(jump)
 		s.Settled()
 		m.pass(5 * time.Minute)
-		check("after a jump that lasts", m.clock)
+		verify("after a jump that lasts", m.clock)
 	}
 }

@@ -44,9 +44,9 @@ func TestMiddleware(t *testing.T) {
 			if !tags {
 				want = ""
 			}
-			if got := w.Header(); got.Get(KeysHeader) != c.keys || got.Get("Cache-Tag") != want {
-				t.Errorf("%s: got keys %q and tags %q, want %q and %q", name, got.Get(KeysHeader), got.Get("Cache-Tag"), c.keys, want)
-			}
+			got := w.Header()
+			check.Equal(t, got.Get(KeysHeader), c.keys, name)
+			check.Equal(t, got.Get("Cache-Tag"), want, name)
 		}
 	}
 }
@@ -65,10 +65,8 @@ func TestKeysOfReleases(t *testing.T) {
 	defer server.Close()
 	for _, want := range []int{41, 41, 42, 41} {
 		release = want
-		response, err := server.Client().Get(server.URL)
-		check.OK(t, err)
-		body, err := io.ReadAll(response.Body)
-		check.OK(t, err)
+		response := check.Try(server.Client().Get(server.URL)).OK(t)
+		body := check.Try(io.ReadAll(response.Body)).OK(t)
 		if got := response.Header.Get(KeysHeader); got != "all "+Release(want) || response.StatusCode != http.StatusNotFound || string(body) != "body" {
 			t.Errorf("got %d %q with keys %q, want 404 with those of release %d", response.StatusCode, body, got, want)
 		}
@@ -229,9 +227,10 @@ func TestEndpoint(t *testing.T) {
 	t.Cleanup(server.Close)
 	e := Endpoint{server.URL + "/purge", "Authorization: Bearer s3cret"}
 	check.OK(t, e.Purge(t.Context(), "release-41", "tool-plume"))
-	if got.Method != http.MethodPost || got.Header.Get(KeysHeader) != "release-41 tool-plume" || got.Header.Get("Authorization") != "Bearer s3cret" || string(body) != `{"surrogate_keys":["release-41","tool-plume"]}` {
-		t.Errorf("got %s %v %s, want a POST with keys and credential", got.Method, got.Header, body)
-	}
+	check.Equal(t, got.Method, http.MethodPost, got.Header)
+	check.Equal(t, got.Header.Get(KeysHeader), "release-41 tool-plume", got.Header)
+	check.Equal(t, got.Header.Get("Authorization"), "Bearer s3cret", got.Header)
+	check.Equal(t, string(body), `{"surrogate_keys":["release-41","tool-plume"]}`, got.Header)
 	status = http.StatusTemporaryRedirect
 	if err := e.Purge(t.Context(), All); err == nil || err.Error() != "the edge responded with status 307" || got.URL.Path != "/purge" {
 		t.Errorf("got %v from %s, want the status of the redirect", err, got.URL)
@@ -244,13 +243,29 @@ func TestEndpoint(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for address, valid := range map[string]bool{"https://edge.example/purge?x=1": true, "http://127.0.0.1:6081/.purge": true, "edge.example": false, "ftp://edge.example": false, "https://": false, "https://u:p@edge.example/": false} {
-		if err := CheckURL(address); (err == nil) != valid {
-			t.Errorf("%s: got %v, want valid %t", address, err, valid)
-		}
+		check.Equal(t, CheckURL(address) == nil, valid, address)
 	}
 	for header, valid := range map[string]bool{"Fastly-Key: abc": true, "Authorization: Bearer a b": true, "Fastly-Key": false, ": x": false, "A: b\nC: d": false, "A:": false} {
-		if err := CheckHeader(header); (err == nil) != valid {
-			t.Errorf("%q: got %v, want valid %t", header, err, valid)
-		}
+		check.Equal(t, CheckHeader(header) == nil, valid, header)
 	}
+}
+
+// FuzzIsSlug checks that a text from a request becomes one key of a response, in both
+// headers, or none.
+func FuzzIsSlug(f *testing.F) {
+	for _, text := range []string{"plume", "a b", "a,b", "", "all", "é", "a\r\nSet-Cookie: b=c", strings.Repeat("a", 81)} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if !IsSlug(text) {
+			if text != "" && len(text) <= 80 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz") == "" {
+				t.Errorf("%q: got no slug, want one", text)
+			}
+			return
+		}
+		keys := strings.Fields(Header(Tool(text), Category(text), Release(7))[0])
+		if len(keys) != 4 || strings.ContainsAny(keys[1], ",;\"\\") || keys[1] == keys[2] || keys[1] == keys[3] || keys[2] == keys[3] || keys[1] == All {
+			t.Errorf("%q: got %q, want four different keys", text, keys)
+		}
+	})
 }

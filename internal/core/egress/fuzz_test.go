@@ -2,6 +2,7 @@ package egress
 
 import (
 	"net/netip"
+	"palmares/internal/dev/check"
 	"testing"
 )
 
@@ -19,16 +20,16 @@ func FuzzURL(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if u.Scheme != "https" || u.User != nil || u.Hostname() == "" || u.Fragment != "" {
-			t.Errorf("%q: got %s, want an https URL of a host", address, u)
-		}
+		check.Equal(t, u.Scheme, "https", address)
+		check.Equal(t, u.User, nil, address)
+		check.True(t, u.Hostname() != "", "%q: got %s, want an https URL of a host", address, u)
+		check.Equal(t, u.Fragment, "", address)
 		if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 			if ip = ip.WithZone("").Unmap(); ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() {
 				t.Errorf("%q: got %s, want no private address", address, ip)
 			}
 		}
-		if again, err := (Policy{}).CheckURL(u.String()); err != nil || again.String() != u.String() {
-			t.Errorf("%q: got %v and %v from %q, want the same", address, again, err, u)
-		}
+		again := check.Try((Policy{}).CheckURL(u.String())).OK(t, address)
+		check.Equal(t, again.String(), u.String(), "%q: from %q", address, u)
 	})
 }

@@ -35,18 +35,14 @@ func TestEveryMessageIsTranslated(t *testing.T) {
 	fromTemplates(t, used)
 	fromGo(t, used)
 	fromExamples(t, used)
-	if len(used) < 100 {
-		t.Fatalf("got %d messages in the program, want at least 100", len(used))
-	}
+	check.MustTrue(t, len(used) >= 100, "got %d messages in the program, want at least 100", len(used))
 	for m, place := range used {
-		if _, ok := french()[m]; !ok {
-			t.Errorf("%s: got no French translation of %q, want one in internal/core/lang/french.json", place, m)
-		}
+		_, ok := french()[m]
+		check.True(t, ok, "%s: got no French translation of %q, want one in internal/core/lang/french.json", place, m)
 	}
 	for m := range french() {
-		if _, ok := used[m]; !ok {
-			t.Errorf("got a translation of %q, want it removed: nothing uses it", m)
-		}
+		_, ok := used[m]
+		check.True(t, ok, "got a translation of %q, want it removed: nothing uses it", m)
 	}
 }
 
@@ -97,13 +93,10 @@ func fromTemplates(t *testing.T, used map[Message]string) {
 // fromExamples finds the comments that the example queries start with.
 func fromExamples(t *testing.T, used map[Message]string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "web", "apidocs", "examples", "*.graphql"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("got %d examples and %v, want some", len(files), err)
-	}
+	files := check.Try(filepath.Glob(filepath.Join("..", "..", "web", "apidocs", "examples", "*.graphql"))).OK(t)
+	check.MustTrue(t, len(files) != 0, "got %d examples, want some", len(files))
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		check.OK(t, err)
+		text := check.Try(os.ReadFile(file)).OK(t)
 		for line := range strings.Lines(string(text)) {
 			comment, isComment := strings.CutPrefix(line, "# ")
 			if !isComment {
@@ -155,11 +148,10 @@ func walk(node parse.Node, visit func(*parse.CommandNode)) {
 func fromGo(t *testing.T, used map[Message]string) {
 	t.Helper()
 	repo.Read(t)
-	all, err := packages.Load(&packages.Config{
+	all := check.Try(packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 		Dir:  repo.Root(t),
-	}, "./auth", "./cmd/...", "./graph", "./internal/account/...", "./internal/catalog/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")
-	check.OK(t, err)
+	}, "./auth", "./cmd/...", "./graph", "./internal/account/...", "./internal/catalog/...", "./internal/core/...", "./internal/notify/...", "./internal/transport/...", "./internal/web/...")).OK(t)
 	for _, pkg := range all {
 		for _, failure := range pkg.Errors {
 			t.Fatalf("%s: %v", pkg.PkgPath, failure)
@@ -249,9 +241,8 @@ func TestNoMessageIsTranslatedTwice(t *testing.T) {
 	partOf := map[Message]string{}
 	for name, part := range parts {
 		for m := range part {
-			if other, ok := partOf[m]; ok {
-				t.Errorf("%q: got translations in %s and %s, want one", m, name, other)
-			}
+			other, ok := partOf[m]
+			check.True(t, !ok, "%q: got translations in %s and %s, want one", m, name, other)
 			partOf[m] = name
 		}
 	}
@@ -274,9 +265,8 @@ func TestTranslationsMatch(t *testing.T) {
 			}
 			plain := markup.ReplaceAllString(form, "x")
 			check.Equal(t, badSpace.FindString(verbs.ReplaceAllString(plain, "x")), "", "%q: in: %q", m, form)
-			if strings.Contains(plain, "'") || strings.Contains(plain, `"`) {
-				t.Errorf("%q: got a straight quote in %q, want ’ or « »", m, form)
-			}
+			check.Lacks(t, plain, "'", "%q: a straight quote in %q", m, form)
+			check.Lacks(t, plain, `"`, "%q: a straight quote in %q", m, form)
 		}
 	}
 }
@@ -307,4 +297,19 @@ func TestOrdinals(t *testing.T) {
 	for n, want := range map[int][2]string{1: {"1st", "1er"}, 2: {"2nd", "2e"}, 3: {"3rd", "3e"}, 4: {"4th", "4e"}, 11: {"11th", "11e"}, 12: {"12th", "12e"}, 22: {"22nd", "22e"}, 113: {"113th", "113e"}} {
 		check.Equal(t, [2]string{English.Ordinal(n), French.Ordinal(n)}, want)
 	}
+}
+
+// FuzzPreferred checks that any Accept-Language header selects a language that exists, and
+// that one with French alone selects French.
+func FuzzPreferred(f *testing.F) {
+	for _, header := range []string{"", "fr-FR", "fr-FR,fr;q=0.9,en;q=0.8", "de, *;q=0.1", "fr;q=0", "x-klingon", "en-GB;q=nan", strings.Repeat("fr,", 500)} {
+		f.Add(header)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		got := Preferred(header)
+		check.True(t, slices.Contains(All, got) && (len(header) <= 1000 || got == English), "%q: got %q, want a known language", header, got)
+		if !strings.Contains(header, ",") && !strings.Contains(header, ";") && strings.HasPrefix(header, "fr-") && len(header) == 5 && strings.ToUpper(header[3:]) == "FR" && Preferred(header) != French {
+			t.Errorf("%q: got English, want French", header)
+		}
+	})
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -56,9 +56,7 @@ func (s server) count(subject quota.Subject, day quota.Day, key, endpoint string
 
 func (s server) want(t *testing.T, when string, subject quota.Subject, day quota.Day, want int) {
 	t.Helper()
-	if got := s.counter.Count(t.Context(), subject, day); got != want {
-		t.Errorf("%s: got %d requests of %x on %s, want %d", when, got, uint64(subject), day, want)
-	}
+	check.Equal(t, s.counter.Count(t.Context(), subject, day), want, "%s: on %s", when, day)
 }
 
 // wantRows checks the stored counts of accounts.
@@ -68,9 +66,7 @@ func wantRows(t *testing.T, s *store.Store, want ...string) {
 	for _, row := range s.Write.Usage.Query().Order(usage.BySubject(), usage.ByDay(), usage.ByKey(), usage.ByEndpoint()).AllX(t.Context()) {
 		got = append(got, fmt.Sprint(row.Day, " ", row.Key, " ", row.Endpoint, " ", row.Requests))
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got rows %q, want %q", got, want)
-	}
+	check.DeepEqual(t, got, want, "rows")
 }
 
 // Servers that write the counts of the same accounts neither deadlock nor lose any.
@@ -87,9 +83,7 @@ func TestConcurrentLedgers(t *testing.T) {
 					}
 					server.Write(t.Context())
 				}
-				if server.log.Len() > 0 {
-					t.Errorf("got log lines, want none:\n%s", server.log)
-				}
+				check.Equal(t, server.log.Len(), 0, server.log)
 			})
 		}
 		all.Wait()
@@ -166,8 +160,7 @@ func TestCountsSurviveAnOutage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		server := start(t, s, true, someDay)
 		rename := func(from, to string) {
-			_, err := s.Write.ExecContext(t.Context(), "ALTER TABLE "+from+" RENAME TO "+to)
-			check.OK(t, err)
+			check.Try(s.Write.ExecContext(t.Context(), "ALTER TABLE "+from+" RENAME TO "+to)).OK(t)
 		}
 		rename("usages", "elsewhere")
 		const writes = 50
@@ -225,9 +218,7 @@ func TestCountsSurviveAWrongClock(t *testing.T) {
 				server := start(t, s, true, someDay)
 				count(server, someDay, 5)
 				count(server, wrong, 3) // the clock jumps
-				if _, err := server.merge(t.Context(), wrong); err != nil {
-					t.Fatal(err)
-				}
+				check.Try(server.merge(t.Context(), wrong)).OK(t)
 
 				server = start(t, s, true, wrong) // a restart while the clock is wrong
 				want(server, "restarted on the wrong day", wrong, 3)
@@ -268,7 +259,7 @@ func TestTidy(t *testing.T) {
 		server.Write(t.Context())
 		var all sync.WaitGroup
 		for range 4 {
-			all.Go(func() { check.OK(t, Tidy(t.Context(), s, someDay)) })
+			all.Go(func() { check.Equal(t, Tidy(t.Context(), s, someDay), nil) })
 		}
 		all.Wait()
 		server.count(older, someDay-36, "key", "/mcp", 2) // a server that could not write for long
@@ -279,9 +270,7 @@ func TestTidy(t *testing.T) {
 			"2026-10-09   7", "2026-11-15 key /mcp 1")
 		var days []string
 		s.Read.CountBatch.Query().Order(countbatch.ByDay()).Select(countbatch.FieldDay).ScanX(t.Context(), &days)
-		if want := []string{"2026-11-14", "2026-11-15", "2026-11-16"}; !reflect.DeepEqual(days, want) {
-			t.Errorf("got batches of days %v, want %v", days, want)
-		}
+		check.DeepEqual(t, days, []string{"2026-11-14", "2026-11-15", "2026-11-16"}, "batches of days")
 	})
 }
 
@@ -300,5 +289,24 @@ func BenchmarkAdd(b *testing.B) {
 		for pb.Next() {
 			ledger.Add(call, 1)
 		}
+	})
+}
+
+// FuzzCounts checks that stored counts are read as they were written, and that other bytes
+// are an error or counts.
+func FuzzCounts(f *testing.F) {
+	f.Add(encode(map[quota.Subject]int{1: 5, 1 << 40: -3}), uint64(7), 9)
+	f.Add([]byte{1, 2, 3}, uint64(0), -1)
+	f.Fuzz(func(t *testing.T, data []byte, subject uint64, count int) {
+		read := map[quota.Subject]int{}
+		if decode(data, read) == nil {
+			again := map[quota.Subject]int{}
+			if err := decode(encode(read), again); err != nil || !maps.Equal(again, read) {
+				t.Errorf("%x: got %v and %v after writing, want %v", data, again, err, read)
+			}
+		}
+		again := map[quota.Subject]int{}
+		check.OK(t, decode(encode(map[quota.Subject]int{quota.Subject(subject): count}), again), subject)
+		check.Equal(t, again[quota.Subject(subject)], count, subject)
 	})
 }

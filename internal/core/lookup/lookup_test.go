@@ -54,9 +54,9 @@ func (d *database) want(t *testing.T, id, want string, wantErr error, reads int6
 	t.Helper()
 	d.reads.Store(0)
 	got, err := d.GetFresh(t.Context(), id)
-	if got != want || !errors.Is(err, wantErr) || d.reads.Load() != reads {
-		t.Errorf("%s: got %q, %v after %d reads, want %q, %v after %d", id, got, err, d.reads.Load(), want, wantErr, reads)
-	}
+	check.Equal(t, got, want, id)
+	check.Is(t, err, wantErr, id)
+	check.Equal(t, d.reads.Load(), reads, id)
 }
 
 func TestValuesSurviveOutage(t *testing.T) {
@@ -75,9 +75,9 @@ func TestValuesSurviveOutage(t *testing.T) {
 			time.Sleep(FreshFor)
 			d.want(t, "a", "2", nil, 1)
 			d.want(t, "a", "2", nil, 0) // no other read at once
-			if got, err := d.GetFresh(t.Context(), name); err == nil || errors.Is(err, ErrNotFound) {
-				t.Errorf("unknown while %s: got %q, %v, want an error", name, got, err)
-			}
+			got, err := d.GetFresh(t.Context(), name)
+			check.Fails(t, err, "unknown while %s: %q", name, got)
+			check.True(t, !errors.Is(err, ErrNotFound), "unknown while %s: got %q, %v, want an error", name, got, err)
 			d.fault, d.delay, d.during = nil, 0, func() {}
 		}
 		delete(d.values, "a")
@@ -101,9 +101,9 @@ func TestMissingValues(t *testing.T) {
 		d.want(t, "b", "", ErrNotFound, 0)
 		time.Sleep(FreshFor)
 		d.want(t, "b", "1", nil, 1)
-		if got, err := d.Get(cache.WithCachedOnly(t.Context()), "c"); !errors.Is(err, ErrNotFound) || d.reads.Load() != 1 {
-			t.Errorf("cached only: got %q, %v after %d reads, want nothing read", got, err, d.reads.Load())
-		}
+		got, err := d.Get(cache.WithCachedOnly(t.Context()), "c")
+		check.Is(t, err, ErrNotFound, "cached only: %q", got)
+		check.Equal(t, d.reads.Load(), 1, "cached only: %q", got)
 	})
 }
 
@@ -116,19 +116,20 @@ func TestBackgroundRefresh(t *testing.T) {
 		d.values["a"], d.delay = "2", time.Millisecond
 		d.reads.Store(0)
 		for range 10 {
-			if got, err := d.Get(t.Context(), "a"); got != "1" || err != nil {
-				t.Errorf("got %q, %v, want the last value", got, err)
-			}
+			got, err := d.Get(t.Context(), "a")
+			check.Equal(t, got, "1")
+			check.Equal(t, err, nil)
 		}
 		time.Sleep(2 * d.delay)
-		if got, err := d.Get(t.Context(), "a"); got != "2" || err != nil || d.reads.Load() != 1 {
-			t.Errorf("got %q, %v after %d reads, want the new value after 1", got, err, d.reads.Load())
-		}
+		got, err := d.Get(t.Context(), "a")
+		check.Equal(t, got, "2")
+		check.OK(t, err)
+		check.Equal(t, d.reads.Load(), 1)
 		d.values["a"] = "3"
 		time.Sleep(StaleFor)
-		if got, err := d.Get(t.Context(), "a"); got != "3" || err != nil {
-			t.Errorf("after %s: got %q, %v, want the new value", StaleFor, got, err)
-		}
+		got, err = d.Get(t.Context(), "a")
+		check.Equal(t, got, "3", "after %s", StaleFor)
+		check.Equal(t, err, nil, "after %s", StaleFor)
 	})
 }
 
@@ -145,9 +146,9 @@ func TestSharedReads(t *testing.T) {
 				ctx = canceled
 			}
 			all.Go(func() {
-				if got, err := d.Get(ctx, "a"); got != "1" || err != nil {
-					t.Errorf("got %q, %v, want the value", got, err)
-				}
+				got, err := d.Get(ctx, "a")
+				check.Equal(t, got, "1")
+				check.Equal(t, err, nil)
 			})
 			synctest.Wait()
 		}
@@ -200,13 +201,11 @@ func TestMissingValuesDoNotEvictOthers(t *testing.T) {
 	for range 2 {
 		d.reads.Store(0)
 		for i := range ids {
-			if _, err := d.Get(t.Context(), fmt.Sprint("missing ", i)); !errors.Is(err, ErrNotFound) {
-				t.Fatal(err)
-			}
+			_, err := d.Get(t.Context(), fmt.Sprint("missing ", i))
+			check.MustTrue(t, errors.Is(err, ErrNotFound), "got %v", err)
 		}
-		if n := d.reads.Load(); n < ids/2 {
-			t.Errorf("got %d reads of %d ids, want most of them evicted before", n, ids)
-		}
+		n := d.reads.Load()
+		check.True(t, n >= ids/2, "got %d reads of %d ids, want most of them evicted before", n, ids)
 	}
 	d.want(t, "a", "1", nil, 0)
 }

@@ -57,8 +57,7 @@ func TestJoinedResponses(t *testing.T) {
 	}
 	for _, size := range sizes {
 		for _, variant := range []string{"parts=1", "parts=1&length", "parts=2&length", "parts=1&flushed&length", "parts=2&flushed", "parts=1&length&header=x", "parts=1&length&header=xx"} {
-			response, err := server.Client().Get(fmt.Sprintf("%s/?size=%d&%s", server.URL, size, variant))
-			check.OK(t, err)
+			response := check.Try(server.Client().Get(fmt.Sprintf("%s/?size=%d&%s", server.URL, size, variant))).OK(t)
 			got, err := io.ReadAll(response.Body)
 			response.Body.Close()
 			if err != nil || !bytes.Equal(got, text[:size]) {
@@ -78,36 +77,28 @@ func TestResponseIsWrittenAtOnce(t *testing.T) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		_, _ = w.Write(body)
 	})
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	check.OK(t, err)
+	conn := check.Try(net.Dial("tcp", server.Listener.Addr().String())).OK(t)
 	defer conn.Close()
 	responses := bufio.NewReader(conn)
 	const requests = 200
 	before := writes(t)
 	for range requests {
-		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.ReadResponse(responses, nil)
-		check.OK(t, err)
+		check.Try(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")).OK(t)
+		response := check.Try(http.ReadResponse(responses, nil)).OK(t)
 		if n, err := io.Copy(io.Discard, response.Body); err != nil || n != int64(len(body)) {
 			t.Fatalf("got %d bytes and %v, want %d", n, err, len(body))
 		}
 	}
 	// One for each request, one for its response, and a few from other goroutines.
-	if got := writes(t) - before; got > 2*requests+requests/2 {
-		t.Errorf("got %d writes for %d requests and responses, want about %d", got, requests, 2*requests)
-	}
+	got := writes(t) - before
+	check.True(t, got <= 2*requests+requests/2, "got %d writes for %d requests and responses, want about %d", got, requests, 2*requests)
 }
 
 // writes returns how many write calls this process has made.
 func writes(t *testing.T) (n int) {
 	t.Helper()
-	text, err := os.ReadFile("/proc/self/io")
-	check.OK(t, err)
+	text := check.Try(os.ReadFile("/proc/self/io")).OK(t)
 	_, counted, _ := strings.Cut(string(text), "syscw: ")
-	if _, err := fmt.Sscan(counted, &n); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(fmt.Sscan(counted, &n)).OK(t)
 	return n
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -79,9 +78,10 @@ func TestRead(t *testing.T) {
 		for form, want := range map[bool]string{false: c.strict, true: c.form} {
 			values, err := read(c.query, testParams, form)
 			if err != nil {
-				if p := (*problem.Problem)(nil); !errors.As(err, &p) || p.Code != problem.BadInput || p.Message != want {
-					t.Errorf("%.40q, form %t: got %v, want %s", c.query, form, err, want)
-				}
+				p := (*problem.Problem)(nil)
+				check.MustTrue(t, errors.As(err, &p), "%.40q, form %t: got %v, want %s", c.query, form, err, want)
+				check.Equal(t, p.Code, problem.BadInput, "%.40q, form %t", c.query, form)
+				check.Equal(t, p.Message, want, "%.40q, form %t", c.query, form)
 				continue
 			}
 			check.Equal(t, fmt.Sprint(values), want, "%.40q, form %t", c.query, form)
@@ -106,9 +106,7 @@ func TestFormat(t *testing.T) {
 func TestFromVariable(t *testing.T) {
 	schema := gqlparser.MustLoadSchema(&ast.Source{Input: `enum Sort {a b} type Query {f(n: Int, s: Sort, q: String): Int}`})
 	document, err := gqlparser.LoadQueryWithRules(schema, `query ($n: Int! = 5, $s: Sort = b, $q: String) {f(n: $n, s: $s, q: $q)}`, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.MustTrue(t, err == nil, "got %v", err)
 	var got []Param
 	for _, v := range document.Operations[0].VariableDefinitions {
 		got = append(got, FromVariable(v))
@@ -118,7 +116,44 @@ func TestFromVariable(t *testing.T) {
 		{Name: "s", Kind: "Sort", Values: []string{"a", "b"}, Min: math.MinInt32, Max: math.MaxInt32, Default: "b"},
 		{Name: "q", Kind: "String", Min: math.MinInt32, Max: math.MaxInt32},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	check.DeepEqual(t, got, want)
+}
+
+func TestResolveDate(t *testing.T) {
+	for relative, want := range map[string]string{
+		"latest": "2026-08-31", "previous": "2026-07-01", "-1d": "2026-08-30", "-30d": "2026-08-01", "-6m": "2026-02-28", "-1m": "2026-07-31",
+		"-12m": "2025-08-31", "-1y": "2025-08-31", "-30m": "2024-02-29",
+	} {
+		check.Equal(t, IsRelativeDate(relative), true, relative)
+		check.Equal(t, ResolveDate(relative, "2026-08-31", "2026-07-01"), want, relative)
 	}
+	for _, text := range []string{"", "-", "6m", "-0d", "-6w", "-06m", "-10000d", "latest ", "2026-08-31"} {
+		check.Equal(t, IsRelativeDate(text), false, text)
+	}
+}
+
+// FuzzForm checks that what a form or a strict query string sets is read again from its
+// canonical form, which both read in the same way.
+func FuzzForm(f *testing.F) {
+	for _, query := range []string{"limit=007&q=+a+", "score_min=7,5&sort=name_asc", "kinds=b,a&kinds=c", "n=1&n=2", "since=2026-11-10&deep=true", "q=%ff", "id=n_1&q=&q=x"} {
+		f.Add(query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		for name, read := range map[string]func(string, []Param) (map[string]any, error){"form": ReadForm, "strict": Read} {
+			values, err := read(query, testParams)
+			if err != nil {
+				p := problem.Of(err)
+				check.Equal(t, p.Code, problem.BadInput, "%s %q", name, query)
+				check.True(t, p.Message != "", "%s %q: got %v, want a 400", name, query, err)
+				continue
+			}
+			canonical := Canonical(testParams, values)
+			again, err := Read(canonical, testParams)
+			if values["limit"] == int64(50) { // the default, which a canonical form leaves out
+				delete(values, "limit")
+			}
+			check.OK(t, err, "%s %q", name, query)
+			check.DeepEqual(t, again, values, "%s %q: from %q", name, query, canonical)
+		}
+	})
 }

@@ -167,9 +167,7 @@ func TestNotModifiedOverQuota(t *testing.T) {
 		}
 		want(t, name+": tag", got.Header().Get("ETag"), "")
 		want(t, name+": type", got.Header().Get("Content-Type"), "application/json")
-		if got.Header().Get("Retry-After") == "" {
-			t.Errorf("%s: got no Retry-After header, want one", name)
-		}
+		check.True(t, got.Header().Get("Retry-After") != "", "%s: got no Retry-After header, want one", name)
 	}
 	want(t, "executions", g.executed, executed)
 }
@@ -271,9 +269,9 @@ func TestRejectionsOfHandlersAreFree(t *testing.T) {
 		want(t, "status", w.Code, http.StatusTooManyRequests)
 		want(t, "remaining", w.Header().Get("X-RateLimit-Remaining"), "3")
 		limits := w.Header()["Ratelimit"]
-		if len(limits) != 2 || !strings.HasPrefix(limits[0], `"day";r=3;`) || limits[1] != `"downloads";r=0;t=5` {
-			t.Errorf("got RateLimit %q, want the quota and the handler's own limit", limits)
-		}
+		check.Must(t, len(limits), 2, "RateLimit %q", limits)
+		check.True(t, strings.HasPrefix(limits[0], `"day";r=3;`), "got RateLimit %q, want the quota and the handler's own limit", limits)
+		check.Equal(t, limits[1], `"downloads";r=0;t=5`)
 	}
 }
 

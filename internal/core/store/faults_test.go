@@ -71,9 +71,8 @@ func TestNotificationWakesWatch(t *testing.T) {
 		for rows.Next() {
 			err = errors.Join(err, rows.Scan(&listening))
 		}
-		if err = errors.Join(err, rows.Close()); err != nil {
-			t.Fatal(err)
-		}
+		err = errors.Join(err, rows.Close())
+		check.OK(t, err)
 	}
 	for n := 1; n <= 3; n++ {
 		release(t, s, n)
@@ -100,9 +99,7 @@ func TestWatchSeesRestoredRelease(t *testing.T) {
 		seen := watch(t, s)
 		release(t, s, 7)
 		wantSeen(t, seen, 7)
-		if _, err := s.Write.Release.Delete().Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(s.Write.Release.Delete().Exec(t.Context())).OK(t)
 		wantSeen(t, seen, 0)
 		release(t, s, 3)
 		wantSeen(t, seen, 3)
@@ -119,9 +116,8 @@ func TestLostCommitHasUnknownOutcome(t *testing.T) {
 		return err
 	})
 	var databaseErr *store.Error
-	if !errors.As(err, &databaseErr) || !databaseErr.CommitUnknown {
-		t.Errorf("got %v, want a store.Error with an unknown outcome", err)
-	}
+	check.MustTrue(t, errors.As(err, &databaseErr), "got %v, want a store.Error with an unknown outcome", err)
+	check.Equal(t, databaseErr.CommitUnknown, true)
 }
 
 // An operator's database settings do not change what is read and written.
@@ -133,16 +129,13 @@ func TestUnusualServerSettings(t *testing.T) {
 			cfg := testkit.Postgres(t)
 			admin := open(t, cfg)
 			u, _ := neturl.Parse(cfg.DatabaseURL)
-			if _, err := admin.Write.ExecContext(t.Context(), "ALTER DATABASE "+u.Path[1:]+" SET "+setting); err != nil {
-				t.Fatal(err)
-			}
+			check.Try(admin.Write.ExecContext(t.Context(), "ALTER DATABASE "+u.Path[1:]+" SET "+setting)).OK(t)
 			var all sync.WaitGroup
 			for range 4 {
 				s := open(t, cfg)
 				all.Go(func() {
-					if _, err := s.Migrate(t.Context()); err != nil {
-						t.Errorf("migrate: got %v: %v, want no error", err, errors.Unwrap(err))
-					}
+					_, err := s.Migrate(t.Context())
+					check.Equal(t, err, nil, errors.Unwrap(err))
 				})
 			}
 			all.Wait()
@@ -170,9 +163,7 @@ func TestReplacedFileIsNotReady(t *testing.T) {
 			replace(t, store.File(cfg.DataDir))
 			testkit.Open(t, cfg) // another process creates missing files
 			const want = "the database file was moved or replaced: restart the server"
-			if err := s.Ready(t.Context()); err == nil || err.Error() != want {
-				t.Errorf("got %v, want %s", err, want)
-			}
+			check.Equal(t, fmt.Sprint(s.Ready(t.Context())), want)
 		})
 	}
 }
@@ -186,8 +177,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, server string) *proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	p := &proxy{address: listener.Addr().String()}
 	go func() {
@@ -227,8 +217,7 @@ func openProxy(t *testing.T) (url string, p *proxy) {
 	t.Helper()
 	cfg := testkit.Postgres(t)
 	testkit.Open(t, cfg)
-	u, err := neturl.Parse(cfg.DatabaseURL)
-	check.OK(t, err)
+	u := check.Try(neturl.Parse(cfg.DatabaseURL)).OK(t)
 	p = newProxy(t, u.Host)
 	t.Cleanup(func() { p.stopped.Store(false) })
 	u.Host = p.address
@@ -246,9 +235,7 @@ func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
 	go func() { failed <- s.Ready(ctx) }()
 	// The error must arrive while the database is still frozen.
 	const want = "the database cannot be reached"
-	if err := wait.Receive(t, "a frozen database is reported", failed); err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	check.Equal(t, fmt.Sprint(wait.Receive(t, "a frozen database is reported", failed)), want)
 }
 
 // Whatever waits for a frozen database returns when its context ends, although its
@@ -274,8 +261,7 @@ func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
 			return err
 		},
 		"rows": func(ctx context.Context, db *sql.DB, freeze func()) error {
-			rows, err := db.QueryContext(ctx, "SELECT repeat('x', 100000) FROM generate_series(1, 1000)")
-			check.OK(t, err)
+			rows := check.Try(db.QueryContext(ctx, "SELECT repeat('x', 100000) FROM generate_series(1, 1000)")).OK(t)
 			defer rows.Close()
 			freeze()
 			for rows.Next() {
@@ -289,35 +275,29 @@ func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
 			return err
 		},
 		"commit": func(ctx context.Context, db *sql.DB, freeze func()) error {
-			tx, err := db.BeginTx(ctx, nil)
-			check.OK(t, err)
+			tx := check.Try(db.BeginTx(ctx, nil)).OK(t)
 			freeze()
 			return tx.Commit()
 		},
 		"rollback": func(ctx context.Context, db *sql.DB, freeze func()) error {
-			tx, err := db.BeginTx(ctx, nil)
-			check.OK(t, err)
+			tx := check.Try(db.BeginTx(ctx, nil)).OK(t)
 			freeze()
 			return tx.Rollback()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, err := store.PostgresPool(url+"&connect_timeout=3600", "test", nil, time.Hour, 1)
-			check.OK(t, err)
+			db := check.Try(store.PostgresPool(url+"&connect_timeout=3600", "test", nil, time.Hour, 1)).OK(t)
 			defer db.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			err = blocked(ctx, db, func() {
+			err := blocked(ctx, db, func() {
 				p.stopped.Store(true)
 				time.AfterFunc(50*time.Millisecond, cancel)
 			})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want %v", err, context.Canceled)
-			}
+			check.Is(t, err, context.Canceled)
 			p.stopped.Store(false)
-			if _, err := db.ExecContext(t.Context(), "SELECT 1"); err != nil {
-				t.Errorf("afterwards: got %v, want no error", err)
-			}
+			_, err = db.ExecContext(t.Context(), "SELECT 1")
+			check.Equal(t, err, nil, "afterwards")
 		})
 	}
 }
@@ -332,9 +312,9 @@ func TestInterruptedCommitHasUnknownOutcome(t *testing.T) {
 		time.AfterFunc(50*time.Millisecond, cancel)
 		return nil
 	})
-	if databaseErr, found := errors.AsType[*store.Error](err); !found || !databaseErr.CommitUnknown {
-		t.Errorf("got %v, want a store.Error with an unknown outcome", err)
-	}
+	databaseErr, found := errors.AsType[*store.Error](err)
+	check.Equal(t, found, true)
+	check.Equal(t, databaseErr.CommitUnknown, true)
 }
 
 // The database stops working for a caller that is gone.
@@ -355,9 +335,7 @@ func TestContextCancelsStatement(t *testing.T) {
 	}
 	wait.Until(t, "the statement runs", running)
 	cancel()
-	if err := wait.Receive(t, "the caller has an error", failed); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
+	check.Is(t, wait.Receive(t, "the caller has an error", failed), context.Canceled)
 	wait.Until(t, "the statement was canceled", func() bool { return !running() })
 }
 
@@ -374,13 +352,10 @@ func TestCanceledQueryIsNotAStoreError(t *testing.T) {
 				cancel()
 				return fails
 			})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("canceled: got %v, want %v", err, context.Canceled)
-			}
+			check.Is(t, err, context.Canceled, "canceled")
 			err = s.Update(t.Context(), func(*ent.Tx) error { return fails })
-			if databaseErr := (*store.Error)(nil); !errors.As(err, &databaseErr) {
-				t.Errorf("not canceled: got %v, want a store.Error", err)
-			}
+			databaseErr := (*store.Error)(nil)
+			check.True(t, errors.As(err, &databaseErr), "not canceled: got %v, want a store.Error", err)
 		})
 	}
 }
@@ -391,12 +366,8 @@ func TestClientsReturnStoreErrors(t *testing.T) {
 		release(t, s, 1)
 		again := s.Write.Release.Create().SetID(1).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 			SetToolsRetired(0).SetComparisonsTotal(0).Exec(t.Context())
-		if !ent.IsConstraintError(again) {
-			t.Errorf("got %v, want a constraint error", again)
-		}
-		if _, err := s.Write.ExecContext(t.Context(), "DROP TABLE minutes"); err != nil {
-			t.Fatal(err)
-		}
+		check.True(t, ent.IsConstraintError(again), "got %v, want a constraint error", again)
+		check.Try(s.Write.ExecContext(t.Context(), "DROP TABLE minutes")).OK(t)
 		_, read := s.Read.Minute.Query().All(t.Context())
 		_, counted := s.Read.Minute.Query().Count(t.Context())
 		_, keys := s.Keys.Minute.Query().IDs(t.Context())
@@ -406,9 +377,9 @@ func TestClientsReturnStoreErrors(t *testing.T) {
 			"created": s.Write.Minute.Create().SetID(1).SetChecks(1).SetFailed(0).Exec(t.Context()),
 			"rows":    store.ScanRows(t.Context(), s.Keys, func(*sql.Rows) error { return nil }, "SELECT id FROM minutes"),
 		} {
-			if databaseErr := (*store.Error)(nil); !errors.As(err, &databaseErr) || databaseErr.Cause == nil {
-				t.Errorf("%s: got %v, want a store.Error with its cause", name, err)
-			}
+			databaseErr := (*store.Error)(nil)
+			check.MustTrue(t, errors.As(err, &databaseErr), "%s: got %v, want a store.Error with its cause", name, err)
+			check.Fails(t, databaseErr.Cause, name)
 		}
 	})
 }

@@ -29,9 +29,8 @@ func TestRebuiltTableKeepsReferencingRows(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, s.Read.Section.Query().CountX(t.Context()), 1, "sections after the migration")
 	var enforced bool
-	if err := s.writer.QueryRowContext(t.Context(), "PRAGMA foreign_keys").Scan(&enforced); err != nil || !enforced {
-		t.Errorf("got foreign keys enforced: %t and %v, want true", enforced, err)
-	}
+	check.OK(t, s.writer.QueryRowContext(t.Context(), "PRAGMA foreign_keys").Scan(&enforced))
+	check.Equal(t, enforced, true)
 }
 
 func TestMigrationMustNotBreakReferences(t *testing.T) {
@@ -40,9 +39,8 @@ func TestMigrationMustNotBreakReferences(t *testing.T) {
 		_, err := tx.ExecContext(t.Context(), `DELETE FROM tools`)
 		return err
 	})
-	if n := s.Read.Tool.Query().CountX(t.Context()); err == nil || n != 1 {
-		t.Errorf("got error %v and %d tools, want an error and 1 tool", err, n)
-	}
+	check.Fails(t, err)
+	check.Equal(t, s.Read.Tool.Query().CountX(t.Context()), 1)
 }
 
 // A panic in a transaction releases the only writer connection.
@@ -58,12 +56,9 @@ func TestPanicReleasesTheLock(t *testing.T) {
 // withOneTool returns a SQLite store with a tool that has a section.
 func withOneTool(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), Config{DataDir: t.TempDir()})
-	check.OK(t, err)
+	s := check.Try(Open(t.Context(), Config{DataDir: t.TempDir()})).OK(t)
 	t.Cleanup(func() { _ = s.Close() })
-	if _, err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(s.Migrate(t.Context())).OK(t)
 	ctx := context.Background()
 	s.Write.Category.Create().SetID("code").SetLabel("Code").SetFingerprint("").SaveX(ctx)
 	s.Write.Tool.Create().SetID("a").SetName("A").SetNameKey("a").SetCategorySlug("code").

@@ -2,13 +2,16 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"palmares/ent"
@@ -23,8 +26,7 @@ import (
 func TestMigrationsMatchSchema(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		testkit.Open(t, cfg)
-		statements, err := drift.Statements(t.Context(), cfg)
-		check.OK(t, err)
+		statements := check.Try(drift.Statements(t.Context(), cfg)).OK(t)
 		check.Equal(t, statements, "", "drift from the ent schema")
 	})
 }
@@ -43,12 +45,9 @@ func TestDriftFindsDifferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
-				if _, err := testkit.Open(t, cfg).Write.ExecContext(t.Context(), statement); err != nil {
-					t.Fatal(err)
-				}
-				if statements, err := drift.Statements(t.Context(), cfg); err != nil || statements == "" {
-					t.Errorf("got drift %q and error %v, want some drift", statements, err)
-				}
+				check.Try(testkit.Open(t, cfg).Write.ExecContext(t.Context(), statement)).OK(t)
+				statements := check.Try(drift.Statements(t.Context(), cfg)).OK(t)
+				check.True(t, statements != "", "got drift %q and no error, want some drift", statements)
 			})
 		})
 	}
@@ -58,8 +57,7 @@ func TestDriftFindsDifferences(t *testing.T) {
 func TestUpgrade(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
-		schema, err := os.ReadFile(filepath.Join("testdata", "0025_"+strings.TrimSuffix(s.Dialect(), "3")+".sql"))
-		check.OK(t, err)
+		schema := check.Try(os.ReadFile(filepath.Join("testdata", "0025_"+strings.TrimSuffix(s.Dialect(), "3")+".sql"))).OK(t)
 		exec(t, s, string(schema))
 		exec(t, s, `INSERT INTO accounts (id, email, plan, plan_by_hand, created_at) VALUES (1, 'ana@example.com', 'pro', true, '2026-11-15')`)
 		exec(t, s, `INSERT INTO customers (id, noticed_at, created_at) VALUES ('c', '2026-11-16 00:00:00+00:00', '2026-11-15')`)
@@ -76,12 +74,11 @@ func TestUpgrade(t *testing.T) {
 		exec(t, s, `INSERT INTO key_usages (account_id, day, key, endpoint, requests) VALUES (1, '2026-11-15', 'k', '/mcp', 1), (1, '2026-11-15', '', '/mcp', 3), (1, '2026-11-16', 'k', '/mcp', 3)`)
 		markMigrated(t, s, 25)
 
-		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 || done[0].Version != 26 {
-			t.Fatalf("got migrations %v and %v, want 26 first", done, err)
-		}
-		if statements, err := drift.Statements(t.Context(), cfg); err != nil || statements != "" {
-			t.Errorf("got error %v and drift from the ent schema, want none:\n%s", err, statements)
-		}
+		done := check.Try(s.Migrate(t.Context())).OK(t)
+		check.MustTrue(t, len(done) != 0, "got migrations %v, want 26 first", done)
+		check.Must(t, done[0].Version, 26)
+		statements := check.Try(drift.Statements(t.Context(), cfg)).OK(t)
+		check.Equal(t, statements, "")
 		ctx, e := t.Context(), s.Read.Endpoint.GetX(t.Context(), 1)
 		got := fmt.Sprint(s.Read.Account.GetX(ctx, 1).ManualPlan, s.Read.Customer.GetX(ctx, "c").NotifiedAt.UTC().Day(), e.DisabledReason, e.Categories, e.Tools,
 			s.Read.Attempt.Query().OnlyX(ctx).Response, s.Read.Minute.GetX(ctx, 1).Checks, s.Read.Notice.Query().OnlyX(ctx).Text)
@@ -98,9 +95,8 @@ func TestUpgrade(t *testing.T) {
 			texts += fmt.Sprintf("%q %q %q ", q.Title, q.Chart, q.Description)
 		}
 		check.Equal(t, texts, `"Best" "{\"kind\":\"bar\"}" "One\n\ntwo" "" "{}" "" "" "" "Only\n{a}" "é" "{}" "x" `, "saved queries")
-		if done, err := s.Migrate(ctx); err != nil || len(done) != 0 {
-			t.Errorf("second run: got migrations %v and %v, want none", done, err)
-		}
+		done = check.Try(s.Migrate(ctx)).OK(t, "second run")
+		check.Equal(t, len(done), 0, "second run: migrations %v", done)
 	})
 }
 
@@ -109,12 +105,9 @@ func TestOlderDatabaseIsRejected(t *testing.T) {
 		s := open(t, cfg)
 		markMigrated(t, s, 24)
 		const want = "the database is at migration 24, but this version of palmares upgrades only from 25: first run palmares migrate up with the last version that has migration 25"
-		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
-			t.Errorf("migrate: got %v, want %s", err, want)
-		}
-		if err := s.CheckMigrated(t.Context()); err == nil || err.Error() != want {
-			t.Errorf("check: got %v, want %s", err, want)
-		}
+		_, err := s.Migrate(t.Context())
+		check.Equal(t, fmt.Sprint(err), want, "migrate")
+		check.Equal(t, fmt.Sprint(s.CheckMigrated(t.Context())), want, "check")
 	})
 }
 
@@ -129,23 +122,17 @@ func markMigrated(t *testing.T, s *store.Store, newest int) {
 
 func exec(t *testing.T, s *store.Store, statement string) {
 	t.Helper()
-	if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
-		t.Fatalf("%s: got %v, want no error", statement, err)
-	}
+	check.Try(s.Write.ExecContext(t.Context(), statement)).OK(t, statement)
 }
 
 func TestMigrateAppliesOnce(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
-		if err := s.CheckMigrated(t.Context()); err == nil || !strings.Contains(err.Error(), "run palmares migrate up") {
-			t.Errorf("check before migrating: got %v, want a hint to run palmares migrate up", err)
-		}
-		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 {
-			t.Fatalf("first run: got migrations %v and %v, want all", done, err)
-		}
-		if done, err := s.Migrate(t.Context()); err != nil || len(done) != 0 {
-			t.Errorf("second run: got migrations %v and %v, want none", done, err)
-		}
+		check.Contains(t, fmt.Sprint(s.CheckMigrated(t.Context())), "run palmares migrate up", "check before migrating")
+		done := check.Try(s.Migrate(t.Context())).OK(t, "first run")
+		check.MustTrue(t, len(done) != 0, "first run: got migrations %v, want all", done)
+		done = check.Try(s.Migrate(t.Context())).OK(t, "second run")
+		check.Equal(t, len(done), 0, "second run: migrations %v", done)
 		check.Equal(t, s.CheckMigrated(t.Context()), nil, "check after migrating")
 	})
 }
@@ -164,36 +151,27 @@ func TestConcurrentMigrations(t *testing.T) {
 				}
 				defer s.Close()
 				done, err := s.Migrate(t.Context())
-				if err != nil {
-					t.Errorf("got %v: %v, want no error", err, errors.Unwrap(err))
-				}
+				check.Equal(t, err, nil)
 				mu.Lock()
 				defer mu.Unlock()
 				applied += len(done)
 			})
 		}
 		all.Wait()
-		steps, err := open(t, cfg).Migrations(t.Context())
-		check.OK(t, err)
+		steps := check.Try(open(t, cfg).Migrations(t.Context())).OK(t)
 		check.Equal(t, applied, len(steps))
 	})
 }
 
 func TestNewerDatabaseIsRejected(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		steps, err := s.Migrations(t.Context())
-		check.OK(t, err)
+		steps := check.Try(s.Migrations(t.Context())).OK(t)
 		newest := steps[len(steps)-1].Version
-		if _, err := s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3)).OK(t)
 		want := fmt.Sprintf("the database is at migration %d, but this version of palmares supports only up to %d: upgrade palmares", newest+3, newest)
-		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
-			t.Errorf("migrate: got %v, want %s", err, want)
-		}
-		if err := s.CheckMigrated(t.Context()); err == nil || err.Error() != want {
-			t.Errorf("check: got %v, want %s", err, want)
-		}
+		_, err := s.Migrate(t.Context())
+		check.Equal(t, fmt.Sprint(err), want, "migrate")
+		check.Equal(t, fmt.Sprint(s.CheckMigrated(t.Context())), want, "check")
 		// A running server keeps serving until it is upgraded.
 		check.Equal(t, s.Ready(t.Context()), nil, "ready")
 	})
@@ -208,12 +186,9 @@ func TestFailedMigrationChangesNothing(t *testing.T) {
 		}
 		_, err := s.Migrate(t.Context())
 		var databaseErr *store.Error
-		if !errors.As(err, &databaseErr) || strings.Contains(err.Error(), "sections") {
-			t.Errorf("got %v, want a store.Error that does not name the table", err)
-		}
-		if _, err := s.Write.ExecContext(t.Context(), `SELECT * FROM categories`); err == nil {
-			t.Error("got table categories of the failed migration, want none")
-		}
+		check.MustTrue(t, errors.As(err, &databaseErr), "got %v, want a store.Error that does not name the table", err)
+		check.Lacks(t, err.Error(), "sections")
+		check.Try(s.Write.ExecContext(t.Context(), `SELECT * FROM categories`)).Fails(t)
 	})
 }
 
@@ -224,18 +199,15 @@ func TestSQLiteSettings(t *testing.T) {
 		check.Equal(t, pragmaOf(t, s.Write, pragma), want, pragma)
 	}
 	check.Equal(t, pragmaOf(t, s.Read, "query_only"), "1", "query_only of readers")
-	if _, err := s.Read.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").Save(t.Context()); err == nil {
-		t.Error("write by a reader: got no error, want one")
-	}
-	if info, err := os.Stat(filepath.Join(cfg.DataDir, "palmares.db")); err != nil || info.Size() == 0 {
-		t.Errorf("got %v, want a database file", err)
-	}
+	_, err := s.Read.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").Save(t.Context())
+	check.Fails(t, err, "write by a reader")
+	info := check.Try(os.Stat(filepath.Join(cfg.DataDir, "palmares.db"))).OK(t)
+	check.True(t, info.Size() != 0, "got an empty file, want a database")
 }
 
 func pragmaOf(t *testing.T, client *ent.Client, name string) string {
 	t.Helper()
-	rows, err := client.QueryContext(t.Context(), "PRAGMA "+name)
-	check.OK(t, err)
+	rows := check.Try(client.QueryContext(t.Context(), "PRAGMA "+name)).OK(t)
 	defer rows.Close()
 	var value string
 	for rows.Next() {
@@ -270,30 +242,24 @@ func TestReadersSeeCommittedChanges(t *testing.T) {
 func TestExclusiveTransactions(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		testkit.Open(t, cfg)
-		var mu sync.Mutex
-		inside, worst := 0, 0
+		var inside, overlaps atomic.Int32
 		var all sync.WaitGroup
 		for range 4 {
 			s := open(t, cfg) // as another process would
 			all.Go(func() {
-				err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
-					mu.Lock()
-					inside++
-					worst = max(worst, inside)
-					mu.Unlock()
-					for range 50 { // long enough for the others to start
-						tx.Release.Query().CountX(t.Context())
-					}
-					mu.Lock()
-					inside--
-					mu.Unlock()
-					return nil
-				})
-				check.Equal(t, err, nil)
+				for range 20 {
+					err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
+						overlaps.Add(inside.Add(1) - 1)
+						defer inside.Add(-1)
+						_, err := tx.Category.Query().Count(t.Context())
+						return err
+					})
+					check.Equal(t, err, nil)
+				}
 			})
 		}
 		all.Wait()
-		check.Equal(t, worst, 1, "concurrent transactions")
+		check.Equal(t, overlaps.Load(), 0, "concurrent transactions")
 	})
 }
 
@@ -339,17 +305,126 @@ func TestErrorMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := store.Open(t.Context(), c.cfg)
-			if err == nil || err.Error() != c.want {
-				t.Errorf("got %v, want %s", err, c.want)
-			}
+			check.Equal(t, fmt.Sprint(err), c.want)
 		})
 	}
 }
 
 func open(t *testing.T, cfg store.Config) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), cfg)
-	check.OK(t, err)
+	s := check.Try(store.Open(t.Context(), cfg)).OK(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+// recorder records statements.
+type recorder struct {
+	mu             sync.Mutex
+	statements     []string
+	started, ended int
+	failed         error
+}
+
+func (r *recorder) hook(_ context.Context, pool, statement string) func(error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.started++
+	r.statements = append(r.statements, pool+": "+statement)
+	return func(err error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ended++
+		r.failed = err
+	}
+}
+
+// wantStatement checks that a statement was seen and that all have ended, and
+// clears the recorder.
+func (r *recorder) wantStatement(t *testing.T, pool, statement string) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := strings.Join(r.statements, "\n")
+	check.Contains(t, all, pool+": "+statement, "%d", r.started-r.ended)
+	check.Equal(t, r.started, r.ended, "%d", r.started-r.ended)
+	check.Lacks(t, all, "secret", "arguments in the statements")
+	r.statements = nil
+}
+
+func TestHookSeesEveryStatement(t *testing.T) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
+		r := &recorder{}
+		cfg.OnStatement = r.hook
+		s := testkit.Open(t, cfg)
+		r.statements = nil
+		err := s.Update(t.Context(), func(tx *ent.Tx) error {
+			if err := tx.Category.Create().SetID("secret").SetLabel("secret").SetFingerprint("secret").Exec(t.Context()); err != nil {
+				return err
+			}
+			_, err := tx.ExecContext(t.Context(), "UPDATE categories SET label = label")
+			return err
+		})
+		check.OK(t, err)
+		r.wantStatement(t, "writer", "COMMIT")
+		check.Try(s.Read.Category.Get(t.Context(), "secret")).OK(t)
+		r.wantStatement(t, "reader", "SELECT ")
+		err = s.Snapshot(t.Context(), func(db *ent.Client, _ *ent.Release) error {
+			rows, err := db.QueryContext(t.Context(), "SELECT slug FROM categories")
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			return rows.Err()
+		})
+		check.OK(t, err)
+		r.wantStatement(t, "reader", "SELECT slug FROM categories")
+		rows := check.Try(s.Read.QueryContext(t.Context(), "SELECT 7")).OK(t)
+		_ = rows.Close()
+		r.wantStatement(t, "reader", "SELECT 7")
+		_, err = s.Read.QueryContext(t.Context(), "SELECT FROM nowhere")
+		check.Fails(t, err, r.failed)
+		check.Equal(t, fmt.Sprint(r.failed), fmt.Sprint(err), r.failed)
+		// The hook also sees transactions that bypass ent.
+		err = s.Exclusive(t.Context(), func(tx *ent.Tx) error {
+			_, err := tx.ExecContext(t.Context(), "UPDATE tools SET name = name")
+			return err
+		})
+		check.OK(t, err)
+		r.wantStatement(t, "writer", "UPDATE tools")
+		pools := s.Pools()
+		check.Equal(t, len(pools), 3, "pools %v", pools)
+		check.True(t, pools["keys"] != nil && pools["reader"] != nil && pools["writer"] != nil, "got pools %v, want reader, writer and keys", pools)
+	})
+}
+
+// A hook hides nothing that the drivers offer to database/sql.
+func TestHookKeepsFeaturesOfDrivers(t *testing.T) {
+	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
+		plain := testkit.Open(t, cfg).Pools()["reader"]
+		r := &recorder{}
+		cfg.OnStatement = r.hook
+		hooked := testkit.Open(t, cfg).Pools()["reader"]
+		scanType := func(db *sql.DB) reflect.Type {
+			rows := check.Try(db.QueryContext(t.Context(), "SELECT label FROM categories")).OK(t)
+			defer rows.Close()
+			types := check.Try(rows.ColumnTypes()).OK(t)
+			return types[0].ScanType()
+		}
+		check.Equal(t, scanType(hooked), scanType(plain), "type")
+		if cfg.DatabaseURL == "" {
+			return
+		}
+		var found bool
+		check.OK(t, hooked.QueryRowContext(t.Context(), "SELECT 'b' = ANY($1)", []string{"a", "b"}).Scan(&found), "slice as an argument")
+		check.Equal(t, found, true, "slice as an argument")
+		tx := check.Try(hooked.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})).OK(t)
+		check.Try(tx.ExecContext(t.Context(), "UPDATE tools SET name = name")).Fails(t, "write in a read-only transaction")
+		_ = tx.Rollback()
+		rows := check.Try(hooked.QueryContext(t.Context(), "SELECT 1 / (2 - i) FROM generate_series(1, 2) i")).OK(t)
+		for rows.Next() {
+		}
+		check.Fails(t, rows.Err())
+		check.Fails(t, r.failed)
+		check.Equal(t, r.started, r.ended)
+	})
 }

@@ -3,6 +3,7 @@ package check_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +19,9 @@ type recorder struct {
 func (r *recorder) Helper()           {}
 func (r *recorder) Error(args ...any) { r.errors = append(r.errors, fmt.Sprint(args...)) }
 func (r *recorder) Fatal(args ...any) { r.fatal = append(r.fatal, fmt.Sprint(args...)) }
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.fatal = append(r.fatal, fmt.Sprintf(format, args...))
+}
 func (r *recorder) Errorf(format string, args ...any) {
 	r.errors = append(r.errors, fmt.Sprintf(format, args...))
 }
@@ -44,6 +48,23 @@ func TestChecks(t *testing.T) {
 		{"pointers", func(t testing.TB) { check.Equal(t, &pair{}, &pair{}) }, "want", false},
 		{"lists", func(t testing.TB) { check.Slices(t, []string{"a"}, []string{"a", "b"}) }, `got ["a"], want ["a" "b"]`, false},
 		{"equal lists", func(t testing.TB) { check.Slices(t, []string{}, nil) }, "", false},
+		{"is an error", func(t testing.TB) { check.Fails(t, errors.New("no disk")) }, "", false},
+		{"is no error", func(t testing.TB) { check.Fails(t, nil, "row %d", 3) }, "row 3: got no error", false},
+		{"kind", func(t testing.TB) { check.Is(t, fmt.Errorf("%w: disk", errors.ErrUnsupported), errors.ErrUnsupported) }, "", false},
+		{"other kind", func(t testing.TB) { check.Is(t, errors.New("full"), errors.ErrUnsupported) }, "got full, want unsupported operation", false},
+		{"result", func(t testing.TB) { check.Equal(t, check.Try(strconv.Atoi("3")).OK(t), 3) }, "", false},
+		{"no result", func(t testing.TB) { check.Try(strconv.Atoi("x")).OK(t, "row %d", 3) }, `row 3: strconv.Atoi: parsing "x": invalid syntax`, true},
+		{"unexpected result", func(t testing.TB) { check.Try(strconv.Atoi("3")).Fails(t, "row %d", 3) }, "row 3: got no error", false},
+		{"result of a kind", func(t testing.TB) { check.Try(strconv.Atoi("x")).Is(t, strconv.ErrSyntax) }, "", false},
+		{"result of another kind", func(t testing.TB) { check.Try(strconv.Atoi("x")).Is(t, strconv.ErrRange) }, "want value out of range", false},
+		{"holds", func(t testing.TB) { check.True(t, true, "got %d", 3) }, "", false},
+		{"does not hold", func(t testing.TB) { check.True(t, false, "got %d, want fewer", 3) }, "got 3, want fewer", false},
+		{"must hold", func(t testing.TB) { check.MustTrue(t, false, "got %d, want fewer", 3) }, "got 3, want fewer", true},
+		{"equal maps", func(t testing.TB) { check.DeepEqual(t, map[int]int{1: 2}, map[int]int{1: 2}) }, "", false},
+		{"maps", func(t testing.TB) { check.DeepEqual(t, map[int]int{1: 2}, map[int]int{1: 3}) }, "got map[1:2], want map[1:3]", false},
+		{"nil and no list", func(t testing.TB) { check.DeepEqual(t, []int{}, []int(nil)) }, "got (-) and want (+) differ", false},
+		{"no part", func(t testing.TB) { check.Lacks(t, "plume", "x") }, "", false},
+		{"wrong part", func(t testing.TB) { check.Lacks(t, "plume", "u", "slug") }, `slug: got "plume" (5 bytes), want it not to contain "u"`, false},
 		{"part", func(t testing.TB) { check.Contains(t, "plume", "x", "slug") }, `slug: got "plume" (5 bytes), want it to contain "x"`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

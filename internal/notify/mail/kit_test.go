@@ -51,13 +51,10 @@ func newMailer(t *testing.T, cfg Config) (*Mailer, *logged) {
 	t.Helper()
 	log := &logged{}
 	cfg.From, cfg.Log = from, slog.New(slog.NewJSONHandler(log, nil))
-	m, err := New(cfg)
-	check.OK(t, err)
+	m := check.Try(New(cfg)).OK(t)
 	t.Cleanup(func() {
 		for _, secret := range secrets {
-			if !m.LogsOnly() && log.count(secret) > 0 {
-				t.Errorf("got %q in the log, want no secrets: %s", secret, log)
-			}
+			check.True(t, m.LogsOnly() || log.count(secret) <= 0, "got %q in the log, want no secrets: %s", secret, log)
 		}
 	})
 	return m, log
@@ -94,16 +91,13 @@ func eventually(t *testing.T, what string, is func() bool) {
 // trusts it.
 func selfSigned(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check.OK(t, err)
+	key := check.Try(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).OK(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	check.OK(t, err)
-	certificate, err := x509.ParseCertificate(der)
-	check.OK(t, err)
+	der := check.Try(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)).OK(t)
+	certificate := check.Try(x509.ParseCertificate(der)).OK(t)
 	authorities := x509.NewCertPool()
 	authorities.AddCert(certificate)
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: authorities}
@@ -117,10 +111,7 @@ func withUser(address, password string) string {
 // parts parses an email into its header and its bodies by content type.
 func parts(t *testing.T, raw string) (netmail.Header, map[string]string) {
 	t.Helper()
-	message, err := netmail.ReadMessage(strings.NewReader(raw))
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, raw)
-	}
+	message := check.Try(netmail.ReadMessage(strings.NewReader(raw))).OK(t, "in %s", raw)
 	kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 	check.OK(t, err)
 	check.Must(t, kind, "multipart/alternative")
@@ -132,12 +123,9 @@ func parts(t *testing.T, raw string) (netmail.Header, map[string]string) {
 		}
 		check.OK(t, err)
 		check.Must(t, part.Header.Get("Content-Transfer-Encoding"), "quoted-printable", "encoding")
-		body, err := io.ReadAll(quotedprintable.NewReader(part))
-		check.OK(t, err)
+		body := check.Try(io.ReadAll(quotedprintable.NewReader(part))).OK(t)
 		kind, params, _ := mime.ParseMediaType(part.Header.Get("Content-Type"))
-		if !strings.EqualFold(params["charset"], "utf-8") {
-			t.Errorf("got charset %q, want utf-8", params["charset"])
-		}
+		check.True(t, strings.EqualFold(params["charset"], "utf-8"), "got charset %q, want utf-8", params["charset"])
 		bodies[kind] = strings.ReplaceAll(string(body), "\r\n", "\n")
 	}
 }

@@ -3,9 +3,9 @@ package mail
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -25,35 +26,28 @@ func TestInjection(t *testing.T) {
 	for _, subject := range []string{"Hello\r\nBcc: eve@example.com", "Hello\nBcc: eve@example.com", "Hello\rBcc: eve@example.com", "Hello\r\n\r\nBcc: eve@example.com", "Hello\x00\u2028Bcc: eve@example.com"} {
 		check.OK(t, m.Send(t.Context(), Message{To: ana, Subject: subject, Text: "text", HTML: "html"}))
 		header, bodies := parts(t, server.Wait(t, ana))
-		if header.Get("Bcc") != "" || header.Get("Subject") != "Hello Bcc: eve@example.com" || bodies["text/plain"] != "text" {
-			t.Errorf("subject %q: got %v %v, want one subject line", subject, header, bodies)
-		}
+		check.Equal(t, header.Get("Bcc"), "", "subject %q: %v", subject, header)
+		check.Equal(t, header.Get("Subject"), "Hello Bcc: eve@example.com", "subject %q: %v", subject, header)
+		check.Equal(t, bodies["text/plain"], "text", "subject %q: %v", subject, header)
 	}
 	for _, to := range []string{
 		"", "ana", "@example.com", "ana@", "Ana <ana@example.com>", "<ana@example.com>", "ana@example.com, eve@example.com", "ana@example.com>\r\nRCPT TO:<eve@example.com",
 		"ana@example.com\r\nBcc: eve@example.com", "ana@example.com\n", "ana\r\n@example.com", "\"ana\r\n\"@example.com", `"a b"@example.com`, "ana@example.com (c)", "ana@exa mple.com", "ana@[127.0.0.1]", "a\x00b@example.com", "ana@example.com\x7f", "\xff@example.com",
 	} {
-		if err := m.Send(t.Context(), private(to)); problem.Of(err).Code != problem.BadInput {
-			t.Errorf("sending to %q: got %v, want BadInput", to, err)
-		}
-		if err := m.Enqueue(private(to)); problem.Of(err).Code != problem.BadInput {
-			t.Errorf("queuing to %q: got %v, want BadInput", to, err)
-		}
+		check.Equal(t, problem.Of(m.Send(t.Context(), private(to))).Code, problem.BadInput, "sending to %q", to)
+		check.Equal(t, problem.Of(m.Enqueue(private(to))).Code, problem.BadInput, "queuing to %q", to)
 	}
 	check.Equal(t, server.Count("eve@example.com"), 0, "email to an injected address")
 }
 
 func TestLogging(t *testing.T) {
 	m, log := newMailer(t, Config{})
-	if !m.LogsOnly() {
-		t.Fatal("got LogsOnly() false, want true")
-	}
+	check.MustTrue(t, m.LogsOnly(), "got LogsOnly() false, want true")
 	stop := run(t, m)
 	check.Equal(t, m.Enqueue(private(ana)), nil)
 	check.Equal(t, m.Send(t.Context(), Message{To: ana, Subject: "Bare", Text: "text"}), nil)
-	if m.Enqueue(private("nobody")) == nil || m.Send(t.Context(), private("nobody")) == nil {
-		t.Error("invalid address: got no error, want one")
-	}
+	check.Fails(t, m.Enqueue(private("nobody")), "invalid address")
+	check.Fails(t, m.Send(t.Context(), private("nobody")), "invalid address")
 	stop()
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	for i, want := range []map[string]any{
@@ -84,9 +78,9 @@ func TestTemporaryRejection(t *testing.T) {
 	run(t, m)
 	m.Enqueue(private(ana))
 	parts(t, server.Wait(t, ana))
-	if attempts != 3 || log.count(`"level":"WARN"`) != 1 || log.count("\n") != 1 {
-		t.Errorf("got %d attempts and log %s, want 3 and one warning", attempts, log)
-	}
+	check.Equal(t, attempts, 3, "log %s", log)
+	check.Equal(t, log.count(`"level":"WARN"`), 1, "log %s", log)
+	check.Equal(t, log.count("\n"), 1, "log %s", log)
 }
 
 func TestServerBecomesAvailable(t *testing.T) {
@@ -118,8 +112,7 @@ func TestLastAttemptFails(t *testing.T) {
 // silent starts a server that accepts connections and never replies.
 func silent(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener.Addr().String()
 }
@@ -129,9 +122,9 @@ func TestServerNeverReplies(t *testing.T) {
 		m, _ := newMailer(t, Config{URL: scheme + "://" + silent(t)})
 		m.attemptTimeout = 100 * time.Millisecond
 		err := m.Send(t.Context(), private(ana)) // returns only because of the timeout
-		if p := problem.Of(err); p.Code != problem.Unavailable || p.Message != "The mail server took too long to respond." {
-			t.Errorf("got %v, want a timeout", err)
-		}
+		p := problem.Of(err)
+		check.Equal(t, p.Code, problem.Unavailable)
+		check.Equal(t, p.Message, "The mail server took too long to respond.")
 		m.attemptTimeout = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if err := m.Send(ctx, private(ana)); !IsTemporary(err) {
@@ -169,9 +162,7 @@ func TestRetriesDoNotBlock(t *testing.T) {
 	mu.Unlock()
 	stop()
 	for i := range slow {
-		if to := fmt.Sprintf("slow%d@example.com", i); server.Count(to) != 1 {
-			t.Errorf("got %d emails to %s, want 1", server.Count(to), to)
-		}
+		check.Equal(t, server.Count(fmt.Sprintf("slow%d@example.com", i)), 1, "emails")
 	}
 }
 
@@ -181,16 +172,12 @@ func TestQueue(t *testing.T) {
 	for i := range queueLength {
 		check.OK(t, m.Enqueue(private(ana)), "email %d", i)
 	}
-	if err := m.Enqueue(private(ana)); !errors.Is(err, ErrQueueFull) {
-		t.Errorf("full queue: got %v, want ErrQueueFull", err)
-	}
+	check.Is(t, m.Enqueue(private(ana)), ErrQueueFull, "full queue")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m.Run(ctx) // queued emails are sent although ctx has ended
 	check.Equal(t, server.Count(ana), queueLength, "emails")
-	if err := m.Enqueue(private(ana)); !errors.Is(err, ErrQueueFull) {
-		t.Errorf("after shutdown: got %v, want ErrQueueFull", err)
-	}
+	check.Is(t, m.Enqueue(private(ana)), ErrQueueFull, "after shutdown")
 	check.Equal(t, strings.Count(log.String(), "sending an email failed"), 2, "lost emails in the log")
 }
 
@@ -207,4 +194,90 @@ func TestShutdownTimeout(t *testing.T) {
 	go func() { defer close(ended); m.Run(ctx) }()
 	wait.Receive(t, "Run returns", ended)
 	check.Equal(t, log.count(`"level":"ERROR"`), emails, "log: %s", log)
+}
+
+const planURL = "https://palmares.example/account/plan"
+
+func TestTemplates(t *testing.T) {
+	until := time.Date(2026, 3, 9, 23, 30, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		msg        Message
+		subject    string
+		link, code string
+		contains   []string
+	}{
+		"sign in": {SignIn(lang.English, ana, "palmares", link, code), "Your sign-in code for palmares", link, code,
+			[]string{"15 minutes", "once", "ignore this email"}},
+		"change address": {ConfirmEmail(lang.English, ana, "palmares", link, code), "Confirm your new email address for palmares", link, code,
+			[]string{"15 minutes", "once", "ignore this email", "confirm"}},
+		"address changed": {EmailChanged(lang.English, ana, "palmares", "bea@example.org"), "Your palmares email address was changed", "", "",
+			[]string{"b…@example.org", "no longer sign in with this address"}},
+		"account deleted": {AccountDeleted(lang.English, ana, "palmares"), "Your palmares account was deleted", "", "",
+			[]string{"was deleted", "keys were revoked", "reply to this email right away"}},
+		"payment failed": {PaymentFailed(lang.English, ana, "palmares", planURL, until), "Your payment for palmares Pro failed", planURL, "",
+			[]string{"keep using Pro until", "9 March 2026"}},
+		"Pro ended": {ProEnded(lang.English, ana, "palmares", planURL), "Your palmares Pro plan has ended", planURL, "",
+			[]string{"Developer", "3 oldest API keys", "suspended", "subscribe again"}},
+		"query broken": {QueryBroken(lang.English, ana, "palmares", "best-tools", "Line 1: there is no such field", planURL), "Your saved query best-tools is no longer valid", planURL, "",
+			[]string{"best-tools", "Reason: Line 1: there is no such field", "410"}},
+		"webhook disabled": {WebhookDisabled(lang.English, ana, "palmares", "https://hooks.example", "it is slow", planURL), "A palmares webhook endpoint was disabled", planURL, "",
+			[]string{"https://hooks.example", "Reason: it is slow.", "resend"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			msg := test.msg
+			check.Equal(t, msg.To, ana)
+			check.Equal(t, msg.Subject, test.subject)
+			check.Equal(t, msg.Link, test.link)
+			check.Equal(t, msg.Code, test.code)
+			html := strings.ReplaceAll(msg.HTML, "&amp;", "&")
+			for _, want := range append(test.contains, "palmares", test.link, test.code) {
+				check.Contains(t, msg.Text, want)
+				check.Contains(t, html, want)
+			}
+			if test.link != "" && (!strings.Contains(html, `href="`+test.link+`"`) || !strings.Contains(html, ">"+test.link+"</a>")) {
+				t.Errorf("got no link, want a button and its URL:\n%s", html)
+			}
+			check.Lacks(t, msg.Text+html, "bea@")
+			check.Lacks(t, msg.Text, "<")
+			check.Lacks(t, html, "ZgotmplZ")
+		})
+	}
+}
+
+func TestTemplatesInFrench(t *testing.T) {
+	until := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		msg            Message
+		subject, wants string
+	}{
+		{SignIn(lang.French, ana, "palmares", link, code), "Votre code de connexion à palmares", "15 minutes"},
+		{ConfirmEmail(lang.French, ana, "palmares", link, code), "Confirmez votre nouvelle adresse e-mail pour palmares", "saisissez ce code"},
+		{EmailChanged(lang.French, ana, "palmares", "bea@example.org"), "Votre adresse e-mail pour palmares a été modifiée", "b…@example.org"},
+		{AccountDeleted(lang.French, ana, "palmares"), "Votre compte palmares a été supprimé", "révoquées"},
+		{PaymentFailed(lang.French, ana, "palmares", planURL, until), "Le paiement de palmares Pro a échoué", "1er mars 2026"},
+		{ProEnded(lang.French, ana, "palmares", planURL), "Votre formule palmares Pro a pris fin", "suspendues"},
+		{QueryBroken(lang.French, ana, "palmares", "best-tools", "x", planURL), "Votre requête enregistrée best-tools n’est plus valide", "410"},
+		{WebhookDisabled(lang.French, ana, "palmares", "https://hooks.example", "x", planURL), "Un endpoint de webhook palmares a été désactivé", "https://hooks.example"},
+	} {
+		check.Equal(t, test.msg.Subject, test.subject)
+		check.Contains(t, test.msg.HTML, `<html lang="fr">`)
+		for _, body := range []string{test.msg.Text, test.msg.HTML} {
+			check.Contains(t, body, "Bonjour,")
+			check.Contains(t, body, test.wants)
+			check.Lacks(t, body, "Hello")
+		}
+	}
+}
+
+// User input must not add HTML or headers to an email.
+func TestTemplatesEscape(t *testing.T) {
+	const evil = "<script>alert(1)</script>\r\n\"><img src=x onerror=y>"
+	tags := regexp.MustCompile(`(?i)<script|<img|href="javascript`)
+	for _, msg := range []Message{
+		SignIn(lang.English, ana, evil, "javascript:alert(1)", evil), ConfirmEmail(lang.English, ana, evil, evil, evil), EmailChanged(lang.English, ana, evil, "a@"+evil),
+		AccountDeleted(lang.English, ana, evil), WebhookDisabled(lang.English, ana, evil, evil, evil, evil), PaymentFailed(lang.English, ana, evil, evil, time.Now()), ProEnded(lang.English, ana, evil, "javascript:alert(1)"),
+	} {
+		check.Equal(t, tags.FindString(msg.HTML), "")
+		check.True(t, !strings.ContainsAny(msg.Subject, "\r\n"), "got subject %q, want one line", msg.Subject)
+	}
 }

@@ -42,9 +42,7 @@ func TestEmailsArrive(t *testing.T) {
 			}
 			m, log := newMailer(t, Config{URL: url})
 			trust(m, test.tls)
-			if m.LogsOnly() {
-				t.Error("got LogsOnly() true, want false")
-			}
+			check.True(t, !m.LogsOnly(), "got LogsOnly() true, want false")
 			msg := Message{To: ana, Subject: "Été, and a long subject that does not fit on a single line of an email header, as subjects may", Text: "Bonjour, ça va ?\n.\n" + strings.Repeat("long ", 300) + "\n", HTML: "<p>ça & là</p>\n"}
 			if err := m.Send(t.Context(), msg); err != nil {
 				t.Fatal(err, errors.Unwrap(err))
@@ -52,24 +50,21 @@ func TestEmailsArrive(t *testing.T) {
 			header, bodies := parts(t, server.Wait(t, ana))
 			check.Equal(t, bodies["text/plain"], msg.Text, "%q", bodies)
 			check.Equal(t, bodies["text/html"], msg.HTML, "%q", bodies)
-			subject, err := new(mime.WordDecoder).DecodeHeader(header.Get("Subject"))
-			check.OK(t, err)
+			subject := check.Try(new(mime.WordDecoder).DecodeHeader(header.Get("Subject"))).OK(t)
 			check.Equal(t, subject, msg.Subject)
 			if sender, err := header.AddressList("From"); err != nil || *sender[0] != (netmail.Address{Name: "palmarès", Address: "mail@palmares.example"}) {
 				t.Errorf("got sender %v, %v, want %s", sender, err, from)
 			}
-			if to, err := header.AddressList("To"); err != nil || len(to) != 1 || to[0].Address != ana {
-				t.Errorf("got recipients %v, %v, want %s", to, err, ana)
-			}
-			if date, err := header.Date(); err != nil || date.Before(started) || date.After(time.Now()) {
-				t.Errorf("got date %s, %v, want now", date, err)
-			}
-			if id := header.Get("Message-ID"); !strings.HasSuffix(id, "@palmares.example>") || len(id) < 30 {
-				t.Errorf("got Message-ID %s, want a long one of our domain", id)
-			}
-			if header.Get("Auto-Submitted") != "auto-generated" || header.Get("User-Agent") != "" || header.Get("X-Mailer") != "" {
-				t.Errorf("got header %v, want Auto-Submitted and no name of a program", header)
-			}
+			to := check.Try(header.AddressList("To")).OK(t)
+			check.Must(t, len(to), 1, "recipients %v", to)
+			check.Equal(t, to[0].Address, ana)
+			date := check.Try(header.Date()).OK(t)
+			check.True(t, !date.Before(started) && !date.After(time.Now()), "got date %s, want now", date)
+			id := header.Get("Message-ID")
+			check.True(t, strings.HasSuffix(id, "@palmares.example>") && len(id) >= 30, "got Message-ID %s, want a long one of our domain", id)
+			check.Equal(t, header.Get("Auto-Submitted"), "auto-generated", "header %v", header)
+			check.Equal(t, header.Get("User-Agent"), "", "header %v", header)
+			check.Equal(t, header.Get("X-Mailer"), "", "header %v", header)
 			check.Equal(t, log.String(), "")
 			check.Equal(t, server.Count(ana), 1)
 		})
@@ -93,9 +88,7 @@ func TestNonASCIIAddresses(t *testing.T) {
 			check.Equal(t, problem.Of(err).Code, problem.BadInput, "%s: %v", test.to, err)
 			continue
 		}
-		if err != nil {
-			t.Fatalf("%s: %v, %v", test.to, err, errors.Unwrap(err))
-		}
+		check.OK(t, err, "%s: %v", test.to, errors.Unwrap(err))
 		parts(t, test.server.Wait(t, test.as))
 	}
 }
@@ -143,9 +136,7 @@ func TestRejections(t *testing.T) {
 				t.Errorf("got %v, caused by %v, want %s", err, errors.Unwrap(err), test.sentence)
 			}
 			stop := run(t, m)
-			if m.Enqueue(private(ana)) != nil {
-				t.Fatal("got an error, want the email queued")
-			}
+			check.OK(t, m.Enqueue(private(ana)))
 			eventually(t, "the email fails", func() bool { return log.count(`"level":"ERROR"`) > 0 })
 			stop()
 			if log.count("\n") != 1 || log.count("a…@example.com") != 1 || log.count(test.cause) != 1 || server.Count(ana) != 0 {
@@ -159,8 +150,7 @@ func TestRejections(t *testing.T) {
 // closes the connection on QUIT. received returns what clients sent.
 func scripted(t *testing.T) (address string, received func() string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	log := &logged{}
 	go func() {
@@ -209,21 +199,21 @@ func TestNoPasswordWithoutTLS(t *testing.T) {
 	if err := m.Send(t.Context(), private(ana)); err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
-	if sent := received(); strings.Contains(sent, "AUTH") || !strings.Contains(sent, "RCPT TO:<"+ana+">") || !strings.Contains(sent, "QUIT") {
-		t.Errorf("got conversation\n%s\nwant an email without AUTH", sent)
-	}
+	sent := received()
+	check.Lacks(t, sent, "AUTH")
+	check.Contains(t, sent, "RCPT TO:<"+ana+">")
+	check.Contains(t, sent, "QUIT")
 }
 
 func TestRemoteServerRequiresTLS(t *testing.T) {
 	url, received := scripted(t)
 	m, _ := newMailer(t, Config{URL: withUser(url, password)})
 	m.server.loopback = false
-	if err := m.Send(t.Context(), private(ana)); problem.Of(err).Message != encrypting.rejected {
-		t.Errorf("got %v, caused by %v, want %s", err, errors.Unwrap(err), encrypting.rejected)
-	}
-	if sent := received(); strings.Count(sent, "\n") != 1 || !strings.HasPrefix(sent, "EHLO palmares.example") {
-		t.Errorf("got conversation\n%s\nwant only EHLO", sent)
-	}
+	err := m.Send(t.Context(), private(ana))
+	check.Equal(t, problem.Of(err).Message, encrypting.rejected, errors.Unwrap(err))
+	sent := received()
+	check.Equal(t, strings.Count(sent, "\n"), 1, sent)
+	check.True(t, strings.HasPrefix(sent, "EHLO palmares.example"), "got conversation\n%s\nwant only EHLO", sent)
 }
 
 func TestCheckURL(t *testing.T) {
@@ -252,9 +242,8 @@ func TestCheckURL(t *testing.T) {
 		}
 		_, fromNew := New(Config{URL: address, From: "ana@example.com"})
 		for _, sentence := range []string{err.Error(), fromNew.Error()} {
-			if strings.Contains(sentence, "hunter2") || strings.Contains(sentence, "ana") {
-				t.Errorf("%q: got %s, want an error that does not repeat it", address, sentence)
-			}
+			check.Lacks(t, sentence, "hunter2", address)
+			check.Lacks(t, sentence, "ana", address)
 		}
 	}
 }
@@ -273,13 +262,9 @@ func TestCheckFrom(t *testing.T) {
 		check.Equal(t, CheckFrom(address), nil, address)
 	}
 	for _, address := range []string{"", "ana", "Ana <ana>", "Ana\r\nBcc: eve@example.com <ana@example.com>", "ana@example.com\r\n", "ana@example.com, eve@example.com", "señora@example.com", "ana@bücher.example", "\"a b\"@example.com"} {
-		if CheckFrom(address) == nil {
-			t.Errorf("%q: got no error, want one", address)
-		}
+		check.Fails(t, CheckFrom(address))
 	}
-	if _, err := New(Config{URL: "smtp://localhost"}); err == nil {
-		t.Error("without a sender: got no error, want one")
-	}
+	check.Try(New(Config{URL: "smtp://localhost"})).Fails(t, "without a sender")
 }
 
 func TestMasked(t *testing.T) {

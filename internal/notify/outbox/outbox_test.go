@@ -30,8 +30,7 @@ func newServer(t *testing.T, s *store.Store, url string) *server {
 	t.Helper()
 	started := &server{log: &testkit.Log{}}
 	log := slog.New(slog.NewTextHandler(started.log, nil))
-	mailer, err := mail.New(mail.Config{URL: url, From: "palmares@palmares.example", Log: log})
-	check.OK(t, err)
+	mailer := check.Try(mail.New(mail.Config{URL: url, From: "palmares@palmares.example", Log: log})).OK(t)
 	started.Outbox = New(s, mailer, log)
 	started.now = func() time.Time { return time.Now().Add(started.later) }
 	return started
@@ -41,7 +40,7 @@ func newServer(t *testing.T, s *store.Store, url string) *server {
 func (s *server) sendAfter(t *testing.T, wait time.Duration) {
 	t.Helper()
 	s.later += wait
-	check.OK(t, s.Send(t.Context()))
+	check.Equal(t, s.Send(t.Context()), nil)
 }
 
 func add(t *testing.T, s *store.Store, about, subject string) {
@@ -78,9 +77,8 @@ func TestNoticesAreSentOnce(t *testing.T) {
 			check.Contains(t, box.Wait(t, ana), "Subject: Hello", "want a notice that was committed")
 		}
 		newServer(t, s, box.URL).sendAfter(t, 2*lifetime)
-		if left := s.Read.Notice.Query().CountX(t.Context()); box.Count(ana) != notices || left != 0 {
-			t.Errorf("got %d emails and %d notices left, want %d and 0", box.Count(ana), left, notices)
-		}
+		check.Equal(t, box.Count(ana), notices)
+		check.Equal(t, s.Read.Notice.Query().CountX(t.Context()), 0)
 	})
 }
 
@@ -95,12 +93,10 @@ func TestNoticesAreRetried(t *testing.T) {
 		for range 3 {
 			first.sendAfter(t, time.Second)
 		}
-		if n := s.Read.Notice.Query().OnlyX(t.Context()); n.Attempts != 1 || strings.Count(first.log.String(), "sending an email failed, will retry") != 1 {
-			t.Errorf("got %d attempts within the delay, want 1, which is logged: %s", n.Attempts, first.log)
-		}
-		if strings.Contains(first.log.String(), ana) {
-			t.Errorf("got log %s, want no address", first.log)
-		}
+		n := s.Read.Notice.Query().OnlyX(t.Context())
+		check.Equal(t, n.Attempts, 1, first.log)
+		check.Equal(t, strings.Count(first.log.String(), "sending an email failed, will retry"), 1, first.log)
+		check.Lacks(t, first.log.String(), ana)
 		first.sendAfter(t, minDelay)
 		box.Start(t)
 		id := s.Read.Notice.Query().OnlyX(t.Context()).MessageID
@@ -131,9 +127,10 @@ func TestNoticesAreDropped(t *testing.T) {
 			server.sendAfter(t, time.Minute)
 		}
 		log := server.log.String()
-		if left := s.Read.Notice.Query().CountX(t.Context()); left != 0 || strings.Count(log, "level=ERROR") != 1 || strings.Contains(log, ana) || server.mail.Failed.Load() != 1 {
-			t.Errorf("%d: got %d notices left, and log %s, want none, one error and no address", code, left, log)
-		}
+		check.Equal(t, s.Read.Notice.Query().CountX(t.Context()), 0, code)
+		check.Equal(t, strings.Count(log, "level=ERROR"), 1, code)
+		check.Lacks(t, log, ana, code)
+		check.Equal(t, server.mail.Failed.Load(), 1, code)
 		check.Equal(t, attempts, want, "%d: attempts", code)
 	}
 }

@@ -5,18 +5,30 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"palmares/ent"
+	"palmares/graph"
+	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
+	"palmares/internal/transport/graphql"
 )
 
 // addBatchReceiver starts a receiver and adds an endpoint that gets batches.
@@ -30,10 +42,7 @@ func (s *fixture) addBatchReceiver() (*receiver, *ent.Endpoint) {
 func (s *fixture) sendAll(e *ent.Endpoint) {
 	s.t.Helper()
 	for more := true; more; {
-		var err error
-		if more, err = s.round(s.t.Context(), always, e.ID); err != nil {
-			s.t.Fatal(err)
-		}
+		more = check.Try(s.round(s.t.Context(), always, e.ID)).OK(s.t)
 	}
 }
 
@@ -48,7 +57,7 @@ type sentEvent struct {
 func (one *received) events(t *testing.T) []sentEvent {
 	t.Helper()
 	var body sentEvent
-	check.OK(t, json.Unmarshal(one.body, &body))
+	check.Equal(t, json.Unmarshal(one.body, &body), nil)
 	check.Equal(t, body.ID, one.header.Get("webhook-id"), "webhook-id")
 	if body.Type != journal.EventsBatch {
 		return []sentEvent{body}
@@ -98,18 +107,18 @@ func TestBatches(t *testing.T) {
 		expectBatches(t, r, ids(first, 100), ids(first+100, 100), ids(first+200, 51), ids(second, 100), ids(third, 100), ids(third+100, 1), ids(last, 1))
 		expectBatches(t, filtered, ids(first, 100), ids(first+100, 100), ids(first+200, 50), ids(second, 99), ids(third, 100))
 		check.Slices(t, single.ids(), slices.Concat(ids(first, 251), ids(second, 100), ids(third, 101), ids(last, 1)))
-		hook, err := standardwebhooks.NewWebhook(e.Secret)
-		check.OK(t, err)
+		hook := check.Try(standardwebhooks.NewWebhook(e.Secret)).OK(t)
 		for _, one := range r.all() {
 			check.Equal(t, hook.Verify(one.body, one.header), nil)
 		}
 		attempts := s.attempts(e)
-		if len(attempts) != 7 || attempts[6].Type != journal.EventsBatch || len(attempts[6].Events) != 100 || MessageID(attempts[6]) != r.ids()[0] {
-			t.Errorf("got attempts %v, want 7 batches, the first with 100 events", attempts)
-		}
-		if newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry); s.find(e.ID).Position != newest || len(s.deliveries(e)) != 0 {
-			t.Errorf("got position %d and %d retries, want %d and none", s.find(e.ID).Position, len(s.deliveries(e)), newest)
-		}
+		check.Must(t, len(attempts), 7, "attempts %v", attempts)
+		check.Equal(t, attempts[6].Type, journal.EventsBatch)
+		check.Equal(t, len(attempts[6].Events), 100)
+		check.Equal(t, MessageID(attempts[6]), r.ids()[0])
+		newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
+		check.Equal(t, s.find(e.ID).Position, newest)
+		check.Equal(t, len(s.deliveries(e)), 0)
 	})
 }
 
@@ -135,9 +144,7 @@ func TestBatchBytes(t *testing.T) {
 				t.Errorf("batch %d of %d: got %d bytes, want as many as fit into 262144", i+1, len(all), len(one.body))
 			}
 		}
-		if len(all) < 3 {
-			t.Errorf("got %d batches, want at least 3", len(all))
-		}
+		check.True(t, len(all) >= 3, "got %d batches, want at least 3", len(all))
 	})
 }
 
@@ -146,12 +153,10 @@ func TestBatchSchema(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteFixture(t)
 	r, e := s.addBatchReceiver()
-	importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1})
-	importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1, Revision: 5})
+	feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1}))
+	feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1, Revision: 5}))
 	s.sendAll(e)
-	if len(r.all()) < 2 {
-		t.Fatalf("got %d batches, want at least 2", len(r.all()))
-	}
+	check.MustTrue(t, len(r.all()) >= 2, "got %d batches, want at least 2", len(r.all()))
 	for _, one := range r.all() {
 		fitsSchema(t, journal.EventsBatch, one.body)
 	}
@@ -180,9 +185,7 @@ func TestBatchRetry(t *testing.T) {
 		s.sendAll(e)
 		expectBatches(t, r, ids(first, 100), ids(first+100, 20), ids(first+120, 1), ids(second+3, 1))
 		for i, one := range r.all()[:2] {
-			if !bytes.Equal(one.body, failed[i].body) {
-				t.Errorf("retry %d: got another body, want the same", i)
-			}
+			check.Equal(t, string(one.body), string(failed[i].body), "retry %d", i)
 		}
 		check.Equal(t, len(s.deliveries(e)), 0, "retries")
 
@@ -191,9 +194,10 @@ func TestBatchRetry(t *testing.T) {
 		third := s.publishTools(2)
 		s.sendAll(e)
 		s.exhaustRetries(e)
-		if got := r.ids(); len(got) != 10 || len(slices.Compact(got)) != 1 || len(s.deliveries(e)) != 0 {
-			t.Errorf("got %v, want one batch ten times", got)
-		}
+		got := r.ids()
+		check.Equal(t, len(got), 10, got)
+		check.Equal(t, len(slices.Compact(got)), 1)
+		check.Equal(t, len(s.deliveries(e)), 0)
 		expectBatches(t, &receiver{got: r.all()[:1]}, ids(third, 3))
 		r.reset()
 		r.respondStatus(200)
@@ -227,9 +231,8 @@ func TestBatchTakeover(t *testing.T) {
 		other.timing = testTiming
 		pollSteadily(t, other.newScheduler())
 		expectBatches(t, r, ids(first, 31), ids(first, 31), ids(second, 3))
-		if got := r.all(); !bytes.Equal(got[0].body, got[1].body) {
-			t.Error("got another body after the takeover, want the same")
-		}
+		got := r.all()
+		check.Equal(t, string(got[0].body), string(got[1].body))
 	})
 }
 
@@ -285,9 +288,9 @@ func TestReplayBatches(t *testing.T) {
 		check.Equal(t, len(s.deliveries(e)), 0, "deliveries")
 		_, other := s.addBatchReceiver()
 		for id, endpoint := range map[string]*ent.Endpoint{"batch_": e, "batch_x_y": e, sent + "0": e, "batch_1_0123456789abcdef": e, sent: other} {
-			if err := s.Replay(t.Context(), endpoint, id); err == nil || problem.Of(err).Code == problem.Internal {
-				t.Errorf("%s: got %v, want an error of the caller", id, err)
-			}
+			err := s.Replay(t.Context(), endpoint, id)
+			check.Fails(t, err, id)
+			check.True(t, problem.Of(err).Code != problem.Internal, "%s: got %v, want an error of the caller", id, err)
 		}
 	})
 }
@@ -315,5 +318,132 @@ func TestSetBatches(t *testing.T) {
 		s.sendDue(e)
 		expectBatches(t, r, ids(first, 1), ids(first+1, 1), ids(first+2, 1))
 		check.Equal(t, len(s.deliveries(e)), 0, "deliveries")
+	})
+}
+
+// Events that are too long are sent as a link to the full event.
+func TestLongBody(t *testing.T) {
+	t.Parallel()
+	s := newSQLiteFixture(t)
+	r, e := s.addReceiver()
+	long := func(tagline string) []byte {
+		return []byte(`{"slug":"long","name":"Long","tagline":"` + tagline + `"}`)
+	}
+	first := s.publish(
+		journal.Entry{Kind: journal.ToolUpdated, Event: journal.EventToolUpdated, Slug: "long", Category: "code", Before: long("short"), After: long(strings.Repeat("€", 8_000))},
+		journal.Entry{Kind: journal.ToolCreated, Event: journal.EventToolCreated, Slug: "long", Category: "code", After: long(strings.Repeat("x", 19_000))},
+	)
+	s.sendDue(e)
+	got := r.all()
+	check.Must(t, len(got), 3)
+	check.MustTrue(t, len(got[1].body) >= 19_000 && len(got[0].body) <= 2_000, "got %d events, want 3 of which the first is short", len(got))
+	executor := graphtest.New(graph.Config{Catalog: s.Store})
+	api := graphql.NewHandler(executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)), graphql.StreamConfig{})
+	for i, one := range got {
+		var body struct {
+			ID, Type, Slug string
+			Data           struct {
+				TooLong bool `json:"too_long"`
+				Bytes   int
+				Fields  int `json:"fields_changed"`
+				Link    string
+			}
+		}
+		check.True(t, len(one.body) <= maxBody, "got %d bytes, want at most %d", len(one.body), maxBody)
+		check.OK(t, json.Unmarshal(one.body, &body))
+		check.Equal(t, body.Data.TooLong, (i == 0), "event %d: %.100s", i, one.body)
+		if !body.Data.TooLong {
+			continue
+		}
+		fitsSchema(t, body.Type, one.body)
+		check.True(t, body.Data.Bytes >= 24_000, "got %s, want a link instead of one long field", one.body)
+		check.Equal(t, body.Data.Fields, 1, string(one.body))
+		check.Equal(t, body.Slug, "long", string(one.body))
+		check.Equal(t, body.Type, journal.EventToolUpdated, string(one.body))
+		path, found := strings.CutPrefix(body.Data.Link, s.PublicURL)
+		response := httptest.NewRecorder()
+		api.ServeHTTP(response, httptest.NewRequest(http.MethodGet, path, nil))
+		if text := response.Body.String(); !found || response.Code != 200 || !strings.Contains(text, `"id":"`+ids(first, 1)[0]+`"`) || strings.Count(text, "€") != 8_000 {
+			t.Errorf("%s: got %d %.300s, want the whole event", body.Data.Link, response.Code, text)
+		}
+	}
+}
+
+// The link to the first event has no cursor.
+func TestLinkToFirstEvent(t *testing.T) {
+	t.Parallel()
+	link := New(Config{}).linkTo(&journal.Event{Number: 1})
+	check.Lacks(t, link, "evt_0")
+	check.Contains(t, link, "null")
+}
+
+// fitsSchema checks a body against the published schema of its type.
+func fitsSchema(t *testing.T, event string, body []byte) {
+	t.Helper()
+	response := httptest.NewRecorder()
+	journal.SchemaHandler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, journal.SchemasPath+event+".json", nil))
+	published := check.Try(jsonschema.UnmarshalJSON(response.Body)).OK(t)
+	compiler := jsonschema.NewCompiler()
+	check.OK(t, compiler.AddResource("schema.json", published))
+	schema := check.Try(compiler.Compile("schema.json")).OK(t)
+	sent := check.Try(jsonschema.UnmarshalJSON(bytes.NewReader(body))).OK(t)
+	check.Equal(t, schema.Validate(sent), nil)
+}
+
+// A round holds in memory only the events that it is about to send. This test
+// does not run in parallel with others.
+func TestMemoryOfRound(t *testing.T) {
+	const events, length = 100, 300_000
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		r, e := s.addReceiver()
+		entries := make([]journal.Entry, events)
+		for i := range entries {
+			entries[i] = toolCreated(fmt.Sprintf("tool-%d", i), "code")
+			entries[i].After = fmt.Appendf(nil, `{"slug":"tool-%d","tagline":"%s"}`, i, strings.Repeat("x", length))
+		}
+		s.publish(entries...)
+		clear(entries)
+		var most atomic.Int64
+		r.respond(func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n%10 == 5 {
+				most.Store(max(most.Load(), heapSize()))
+			}
+			w.WriteHeader(500)
+		})
+		before := heapSize()
+		s.freezeClock()
+		for _, what := range []string{"new", "retries"} {
+			most.Store(0)
+			r.reset()
+			check.OK(t, s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(0).Exec(t.Context()))
+			s.sendDue(e)
+			if len(r.all()) != events { // catalog.published waits
+				t.Fatalf("got %d events, want %d", len(r.all()), events)
+			}
+			more := most.Load() - before
+			check.True(t, more <= events*length/3, "%s: got %d MB on the heap for %d MB of events, want at most a third", what, more>>20, events*length>>20)
+			s.clock.advance(6 * time.Second)
+		}
+	})
+}
+
+func heapSize() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// The time for sending starts when the first event has been read.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // which has its own clock
+		mayStart := within(time.Second)
+		time.Sleep(5 * time.Second)
+		check.True(t, mayStart(), "got false before the limit started, want true")
+		time.Sleep(time.Second - 1)
+		check.True(t, mayStart(), "got false before the limit, want true")
+		time.Sleep(time.Nanosecond)
+		check.True(t, !mayStart(), "got true after the limit, want false")
 	})
 }

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,54 +18,36 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/catalog/publish"
-	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
-
-// importFeed imports a generated feed.
-func importFeed(t *testing.T, s *store.Store, opts synth.Options) {
-	t.Helper()
-	var buf bytes.Buffer
-	check.OK(t, synth.Write(t.Context(), &buf, opts))
-	if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(buf.Bytes())), publish.Options{Force: true}); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // The events of an import arrive signed, in order and once.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1})
-		before, err := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
-		check.OK(t, err)
+		feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1}))
+		before := check.Try(journal.Newest(t.Context(), s.Store.Read.JournalEntry)).OK(t)
 		r := newReceiver(t)
 		e := s.add(NewEndpoint{URL: r.URL + "/hook?for=me"})
 		started := time.Now()
 		background(t, s.Run)
-		importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1, Revision: 5})
+		feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 1, Revision: 5}))
 		events, err := journal.Read(t.Context(), s.Store.Read.JournalEntry, journal.Query{After: before, Limit: 1000})
-		if err != nil || len(events) < 5 {
-			t.Fatal(len(events), err)
-		}
+		check.OK(t, err, len(events))
+		check.MustTrue(t, len(events) >= 5, "got %v", len(events))
 		got := r.wait(t, len(events))
-		hook, err := standardwebhooks.NewWebhook(e.Secret)
-		check.OK(t, err)
+		hook := check.Try(standardwebhooks.NewWebhook(e.Secret)).OK(t)
 		for i, one := range got {
 			check.Equal(t, hook.Verify(one.body, one.header), nil)
 			check.Equal(t, one.header.Get("webhook-id"), events[i].ID(), "event %d", i)
-			if !bytes.Equal(one.body, events[i].JSON()) || one.header.Get("Content-Type") != "application/json" {
-				t.Errorf("got %s %s, want %s", one.header.Get("Content-Type"), one.body, events[i].JSON())
-			}
-			at, err := strconv.ParseInt(one.header.Get("webhook-timestamp"), 10, 64)
-			if err != nil || at < started.Unix() || at > time.Now().Unix() {
-				t.Errorf("got timestamp %d, want now", at)
-			}
+			check.Equal(t, string(one.body), string(events[i].JSON()))
+			check.Equal(t, one.header.Get("Content-Type"), "application/json")
+			at := check.Try(strconv.ParseInt(one.header.Get("webhook-timestamp"), 10, 64)).OK(t)
+			check.True(t, at >= started.Unix() && at <= time.Now().Unix(), "got timestamp %d, want now", at)
 		}
 		// If an event was sent twice, the second one would arrive before this one.
 		s.publishTools(0)
@@ -103,9 +84,7 @@ func TestTwoServersSendOnce(t *testing.T) {
 		r.wait(t, len(want))
 	}
 	for _, r := range receivers {
-		if !slices.Equal(r.ids(), want) {
-			t.Errorf("got %d events, want %d in order", len(r.all()), len(want))
-		}
+		check.Slices(t, r.ids(), want, "events")
 	}
 }
 
@@ -131,24 +110,17 @@ func TestSlowReceiver(t *testing.T) {
 	background(t, s.Run)
 	first := s.publishTools(29)
 	quick.wait(t, 30)
-	if got := len(slow.all()); got > maxPending {
-		t.Errorf("slow receiver: got %d events, want at most %d", got, maxPending)
-	}
+	got := len(slow.all())
+	check.True(t, got <= maxPending, "slow receiver: got %d events, want at most %d", got, maxPending)
 	close(quickDone)
-	if !sameSet(quick.ids(), ids(first, 30)) {
-		t.Errorf("quick receiver: got %v, want %v", quick.ids(), ids(first, 30))
-	}
+	check.True(t, sameSet(quick.ids(), ids(first, 30)), "quick receiver: got %v, want %v", quick.ids(), ids(first, 30))
 	// This takes longer than a worker may, but no request is cut off and repeated.
 	slow.wait(t, 30)
 	eventually(t, "all requests are done", func() bool { return busy.Load() == 0 })
 	last := s.publishTools(0) // after any event that is sent twice
 	slow.wait(t, 31)
-	if !sameSet(slow.ids(), append(ids(first, 30), ids(last, 1)...)) {
-		t.Errorf("slow receiver: got %v, want %v and %v", slow.ids(), ids(first, 30), ids(last, 1))
-	}
-	if most.Load() > maxPending {
-		t.Errorf("got %d requests at once, want at most %d", most.Load(), maxPending)
-	}
+	check.True(t, sameSet(slow.ids(), append(ids(first, 30), ids(last, 1)...)), "slow receiver: got %v, want %v and %v", slow.ids(), ids(first, 30), ids(last, 1))
+	check.True(t, most.Load() <= maxPending, "got %d requests at once, want at most %d", most.Load(), maxPending)
 }
 
 // sameSet compares events that may overtake each other.
@@ -163,10 +135,7 @@ func TestManyEvents(t *testing.T) {
 		r, e := s.addReceiver()
 		first := s.publishTools(2*roundSize + 50)
 		for more := true; more; {
-			var err error
-			if more, err = s.round(t.Context(), always, e.ID); err != nil {
-				t.Fatal(err)
-			}
+			more = check.Try(s.round(t.Context(), always, e.ID)).OK(t)
 		}
 		if !slices.Equal(r.ids(), ids(first, 2*roundSize+51)) {
 			t.Errorf("got %d events, want %d in order", len(r.all()), 2*roundSize+51)
@@ -206,8 +175,7 @@ func TestFilter(t *testing.T) {
 		silent.Event = ""
 		s.publish(toolCreated("code", "code"), toolCreated("voix", "voix"), silent,
 			duel("code-voix", "code", "voix"), duel("voix-chat", "voix", "chat"), toolCreated("hidden.", "hidden"))
-		list, err := s.List(t.Context(), s.owner)
-		check.OK(t, err)
+		list := check.Try(s.List(t.Context(), s.owner)).OK(t)
 		for i, e := range list {
 			s.sendDue(e)
 			var got []string
@@ -219,13 +187,10 @@ func TestFilter(t *testing.T) {
 				}
 				got = append(got, body.Slug)
 			}
-			if strings.Join(got, " ") != all[i].want {
-				t.Errorf("%+v: got %v, want %s", all[i].spec, got, all[i].want)
-			}
+			check.Equal(t, strings.Join(got, " "), all[i].want, "%+v: %v", all[i].spec, got)
 			// The position also passes unwanted events.
-			if newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry); s.find(e.ID).Position != newest {
-				t.Errorf("%+v: got position %d, want %d", all[i].spec, s.find(e.ID).Position, newest)
-			}
+			newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
+			check.Equal(t, s.find(e.ID).Position, newest, "%+v: position", all[i].spec)
 		}
 	})
 }
@@ -278,9 +243,10 @@ func TestStopWhileSending(t *testing.T) {
 		eventually(t, "five responses have arrived", func() bool { return responses.n.Load() == 5 })
 		stop()
 		check.Equal(t, len(s.attempts(e)), 5, "attempts")
-		if at := s.find(e.ID); at.Position != first+4 || at.Failures != 0 || len(s.deliveries(e)) != 0 {
-			t.Errorf("got position %d and %d failures, want %d and 0", at.Position, at.Failures, first+4)
-		}
+		at := s.find(e.ID)
+		check.Equal(t, at.Position, first+4)
+		check.Equal(t, at.Failures, 0)
+		check.Equal(t, len(s.deliveries(e)), 0)
 		close(hold)
 		r.reset()
 		again := New(s.Config)
@@ -321,13 +287,9 @@ func TestRequestLine(t *testing.T) {
 	defer r.Close()
 	for path, want := range map[string]string{"": "/", "/a/b?c=d&e#f": "/a/b?c=d&e"} {
 		e := s.add(NewEndpoint{URL: r.URL + path})
-		attempt, err := s.Test(t.Context(), e)
-		if err != nil || !attempt.Delivered {
-			t.Fatal(attempt, err)
-		}
-		if got, want := <-requests, "POST "+want+" palmares-webhooks"; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t)
+		check.Must(t, attempt.Delivered, true)
+		check.Equal(t, <-requests, "POST "+want+" palmares-webhooks")
 	}
 }
 
@@ -356,9 +318,7 @@ func TestActivationWhileSkipping(t *testing.T) {
 			check.OK(t, s.Replay(t.Context(), s.find(e.ID), ids(first+1, 1)[0]))
 			check.OK(t, s.skip(t.Context(), seen))
 			s.sendDue(e)
-			if got := r.ids(); !slices.Equal(slices.Sorted(slices.Values(got)), ids(first, 4)) {
-				t.Errorf("after %s: got %v, want %v", what, got, ids(first, 4))
-			}
+			check.Slices(t, slices.Sorted(slices.Values(r.ids())), ids(first, 4), "after %s", what)
 		}
 	})
 }
@@ -378,5 +338,76 @@ func TestDeletedWhileRead(t *testing.T) {
 			})
 		}))
 		s.sendDue(e)
+	})
+}
+
+// rejectSlug makes the receiver reject events with a slug.
+func (r *receiver) rejectSlug(t *testing.T, slug string) {
+	r.respond(func(n int, w http.ResponseWriter, _ *http.Request) {
+		if slices.ContainsFunc(r.all()[n-1].events(t), func(event sentEvent) bool { return event.Slug == slug }) {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+}
+
+// catalog.published waits until every earlier event was delivered or has no attempts
+// left, and delays only later catalog.published events.
+func TestReleaseWaits(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"delivered", "exhausted", "replayed"} {
+		eachFixture(t, func(t *testing.T, s *fixture) {
+			s.freezeClock()
+			r, e := s.addReceiver()
+			r.rejectSlug(t, "tool-1")
+			first := s.publishTools(3)
+			s.sendDue(e)
+			second := s.publish(toolCreated("later", "code"))
+			s.sendDue(e)
+			s.sendDue(e)
+			check.Slices(t, r.ids(), append(ids(first, 3), ids(second, 1)...))
+			if rows := s.deliveries(e); len(rows) != 3 || rows[1].NextAt.Before(rows[0].NextAt) || !rows[1].Held || !rows[2].Held {
+				t.Errorf("got deliveries %v, want two held ones", rows)
+			}
+			r.reset()
+			switch end {
+			case "delivered":
+				r.respondStatus(200)
+				s.clock.advance(6 * time.Second)
+			case "replayed":
+				r.respondStatus(200)
+				check.OK(t, s.Replay(t.Context(), e, ids(first+1, 1)[0]))
+			case "exhausted":
+				for range len(retries) - 1 {
+					s.clock.set(s.deliveries(e)[0].NextAt.Add(time.Millisecond))
+					s.sendDue(e)
+				}
+				check.Slices(t, slices.Compact(r.ids()), ids(first+1, 1), "before the last attempt")
+				r.reset()
+				s.clock.set(s.deliveries(e)[0].NextAt.Add(time.Millisecond))
+			}
+			s.sendDue(e)
+			s.sendDue(e)
+			check.Slices(t, r.ids(), slices.Concat(ids(first+1, 1), ids(first+3, 1), ids(second+1, 1)), end)
+			check.Equal(t, len(s.deliveries(e)), 0, end)
+		})
+	}
+}
+
+// Events before a replayed catalog.published are sent first.
+func TestReplayedReleaseWaits(t *testing.T) {
+	t.Parallel()
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		for _, batches := range []bool{false, true} {
+			r := newReceiver(t)
+			e := s.add(NewEndpoint{URL: r.URL, Batches: batches})
+			first := s.publishTools(2)
+			if err := s.Replay(t.Context(), e, ids(first+2, 1)[0]); err != nil { // before it was sent
+				t.Fatal(err)
+			}
+			s.sendDue(e)
+			s.sendDue(e)
+			check.Slices(t, slices.Concat(r.batches(t)...), ids(first, 3), "batches %t", batches)
+			check.Equal(t, len(s.deliveries(e)), 0, "batches %t", batches)
+		}
 	})
 }

@@ -2,11 +2,11 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,16 +36,13 @@ func TestEndpointLimit(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				refused++
-				if problem.Of(err).Code != problem.BadInput {
-					t.Error(err)
-				}
+				check.Equal(t, problem.Of(err).Code, problem.BadInput)
 			})
 		}
 		all.Wait()
-		list, err := s.List(t.Context(), s.owner)
-		if err != nil || len(list) != MaxEndpoints || refused != 10 {
-			t.Errorf("got %d endpoints, %d refused, %v, want 10 of each", len(list), refused, err)
-		}
+		list := check.Try(s.List(t.Context(), s.owner)).OK(t)
+		check.Equal(t, len(list), MaxEndpoints)
+		check.Equal(t, refused, 10)
 	})
 }
 
@@ -66,36 +63,30 @@ func TestCheckEndpoint(t *testing.T) {
 		{URL: "https://hooks.example", Filter: Filter{Categories: many}},
 		{URL: "http://hooks.example"},
 	} {
-		if _, err := s.Add(t.Context(), s.owner, invalid); problem.Of(err).Code != problem.BadInput {
-			t.Errorf("%v: got %v, want BadInput", invalid, err)
-		}
+		_, err := s.Add(t.Context(), s.owner, invalid)
+		check.Equal(t, problem.Of(err).Code, problem.BadInput, invalid)
 	}
 	e := s.add(NewEndpoint{URL: "https://hooks.example", Types: []string{"tool.updated", "tool.created", "tool.updated"}, Filter: Filter{Categories: []string{"voix", "code"}}})
 	check.Slices(t, e.Types, []string{"tool.created", "tool.updated"}, e)
 	check.Slices(t, e.Categories, []string{"code", "voix"}, e)
 	catalog := feedtest.Catalog("2026-11-01", feedtest.Tool("plume"), feedtest.Tool("voix-claire"))
-	if _, err := publish.Import(t.Context(), s.Store, feed.NewLines(bytes.NewReader(catalog)), publish.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(publish.Import(t.Context(), s.Store, feed.NewLines(bytes.NewReader(catalog)), publish.Options{})).OK(t)
 	for slug, want := range map[string]string{
 		"plum": `There is no tool "plum". Did you mean "plume"?`, "nobodyhasthis": `There is no tool "nobodyhasthis". Use the slug in the address of its page.`, "A B": `"A B" is not a valid tool slug (example: plume).`,
 	} {
-		if _, err := s.Add(t.Context(), s.owner, NewEndpoint{URL: "https://hooks.example", Filter: Filter{Tools: []string{slug}}}); problem.Of(err).Code != problem.BadInput || problem.Of(err).Message != want {
-			t.Errorf("%s: got %v, want %s", slug, err, want)
-		}
+		_, err := s.Add(t.Context(), s.owner, NewEndpoint{URL: "https://hooks.example", Filter: Filter{Tools: []string{slug}}})
+		check.Equal(t, problem.Of(err).Code, problem.BadInput, slug)
+		check.Equal(t, problem.Of(err).Message, want, slug)
 	}
 	about := s.add(NewEndpoint{URL: "https://hooks.example", Filter: Filter{Categories: []string{"code"}, Tools: []string{"voix-claire", "plume", "plume"}}})
-	if got := FilterOf(about); !slices.Equal(got.Tools, []string{"plume", "voix-claire"}) || !slices.Equal(got.Categories, []string{"code"}) {
-		t.Errorf("got %+v, want one category and two tools", got)
-	}
-	free, err := auth.NewAccounts(s.Store).Create(t.Context(), "free@example.com", auth.Developer)
-	check.OK(t, err)
-	if _, err := s.Add(t.Context(), free, NewEndpoint{URL: "https://hooks.example"}); problem.Of(err).Code != problem.Forbidden {
-		t.Errorf("without Pro: got %v, want Forbidden", err)
-	}
-	if _, err := s.Find(t.Context(), free, e.ID); problem.Of(err).Code != problem.NotFound {
-		t.Errorf("another account: got %v, want NotFound", err)
-	}
+	got := FilterOf(about)
+	check.Slices(t, got.Tools, []string{"plume", "voix-claire"})
+	check.Slices(t, got.Categories, []string{"code"})
+	free := check.Try(auth.NewAccounts(s.Store).Create(t.Context(), "free@example.com", auth.Developer)).OK(t)
+	_, err := s.Add(t.Context(), free, NewEndpoint{URL: "https://hooks.example"})
+	check.Equal(t, problem.Of(err).Code, problem.Forbidden, "without Pro")
+	_, err = s.Find(t.Context(), free, e.ID)
+	check.Equal(t, problem.Of(err).Code, problem.NotFound, "another account")
 }
 
 // Without Pro, events are skipped. With Pro again, new events are sent.
@@ -119,9 +110,9 @@ func TestPlanEnds(t *testing.T) {
 		}
 		eventually(t, "all events are skipped", func() bool { return s.find(e.ID).Position == newest && len(s.deliveries(e)) == 0 })
 		stop()
-		if got := s.attempts(e); len(r.all()) != 0 || len(got) != 29 {
-			t.Errorf("got %d events and %d attempts, want 0 and 29", len(r.all()), len(got))
-		}
+		got := s.attempts(e)
+		check.Equal(t, len(r.all()), 0)
+		check.Equal(t, len(got), 29)
 		s.clock.advance(40 * 24 * time.Hour)
 		check.OK(t, accounts.SetPlan(t.Context(), s.owner, auth.Pro))
 		// Earlier failures do not count.
@@ -196,9 +187,7 @@ func TestStopEndpointWhileSending(t *testing.T) {
 				t.Errorf("%s: got %v %v, want it stopped", stop.what, found, err)
 			}
 			// Attempts are deleted with their endpoint.
-			if err != nil && len(s.attempts(e)) != 0 {
-				t.Errorf("%s: got attempts, want none", stop.what)
-			}
+			check.True(t, err == nil || len(s.attempts(e)) == 0, "%s: got attempts, want none", stop.what)
 		}
 		check.Equal(t, s.Store.Read.Endpoint.Query().CountX(t.Context()), 0)
 		check.Equal(t, s.Store.Read.Attempt.Query().CountX(t.Context()), 0)
@@ -212,26 +201,19 @@ func TestPauseDuringRounds(t *testing.T) {
 	s := newFixture(t, testkit.Open(t, testkit.Postgres(t)))
 	r, e := s.addReceiver()
 	r.respondStatus(500)
-	var all sync.WaitGroup
-	var done atomic.Bool
-	all.Go(func() {
-		defer done.Store(true)
-		for range 10 {
-			s.publishTools(19)
-			check.Equal(t, s.ReplaySince(t.Context(), e, time.Time{}), nil)
-			if _, err := s.round(t.Context(), always, e.ID); err != nil {
-				t.Errorf("round: %v", err)
-			}
-		}
-	})
-	all.Go(func() {
-		for !done.Load() {
+	stop := background(t, func(ctx context.Context) {
+		for ctx.Err() == nil {
 			check.Equal(t, s.Pause(t.Context(), e), nil, "pause")
 			check.Equal(t, s.Resume(t.Context(), e), nil, "resume")
 			time.Sleep(time.Millisecond)
 		}
 	})
-	all.Wait()
+	defer stop()
+	for range 10 {
+		s.publishTools(19)
+		check.Equal(t, s.ReplaySince(t.Context(), e, time.Time{}), nil)
+		s.sendDue(e)
+	}
 }
 
 // Events that are published during a round are sent once.
@@ -240,31 +222,21 @@ func TestPublishDuringRounds(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		r, e := s.addReceiver()
 		var want []string
-		var all sync.WaitGroup
-		published := make(chan struct{})
-		all.Go(func() {
-			defer close(published)
-			for range 30 {
-				want = append(want, ids(s.publishTools(2), 3)...)
+		stop := background(t, func(ctx context.Context) {
+			for ctx.Err() == nil {
+				_, err := s.round(t.Context(), always, e.ID)
+				check.Equal(t, err, nil, "round")
 			}
 		})
-		all.Go(func() {
-			for more := true; more; {
-				select {
-				case <-published:
-					more = false
-				default:
-				}
-				s.sendDue(e)
-			}
-		})
-		all.Wait()
-		if !slices.Equal(r.ids(), want) {
-			t.Errorf("got %d events, want %d in order", len(r.all()), len(want))
+		defer stop()
+		for range 30 {
+			want = append(want, ids(s.publishTools(2), 3)...)
 		}
-		if newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry); s.find(e.ID).Position != newest {
-			t.Errorf("got position %d, want %d", s.find(e.ID).Position, newest)
-		}
+		stop()
+		s.sendDue(e)
+		check.Slices(t, r.ids(), want, "events")
+		newest, _ := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
+		check.Equal(t, s.find(e.ID).Position, newest, "position")
 	})
 }
 
@@ -279,9 +251,9 @@ func TestReplay(t *testing.T) {
 		second := s.publishTools(4)
 		s.sendDue(e)
 		for _, invalid := range []string{"", "evt_", "evt_0", "evt_-1", "evt_01", "evt_999", "evt_99999999999999999999", "msg_1", "evt_1x", "EVT_1"} {
-			if err := s.Replay(t.Context(), e, invalid); err == nil || problem.Of(err).Code == problem.Internal {
-				t.Errorf("%q: got %v, want an error of the caller", invalid, err)
-			}
+			err := s.Replay(t.Context(), e, invalid)
+			check.Fails(t, err, invalid)
+			check.True(t, problem.Of(err).Code != problem.Internal, "%q: got %v, want an error of the caller", invalid, err)
 		}
 		for what, replay := range map[string]struct {
 			do   func() error
@@ -324,9 +296,10 @@ func TestReplayOfRetry(t *testing.T) {
 		s.sendDue(e)
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
-		if got := r.ids(); len(got) != 5 || got[0] != ids(first+3, 1)[0] || !slices.Equal(slices.Sorted(slices.Values(got)), ids(first, 5)) {
-			t.Errorf("got %v, want %s first and %v in any order", got, ids(first+3, 1)[0], ids(first, 5))
-		}
+		got := r.ids()
+		check.Must(t, len(got), 5, got)
+		check.Equal(t, got[0], ids(first+3, 1)[0])
+		check.Slices(t, slices.Sorted(slices.Values(got)), ids(first, 5))
 	})
 }
 
@@ -361,9 +334,7 @@ func TestReplayWhileSending(t *testing.T) {
 		// The events are already being sent.
 		whileSending(t, s, r, e.ID, replayAll)
 		s.sendDue(e)
-		if !slices.Equal(slices.Sorted(slices.Values(r.ids())), ids(first, 3)) {
-			t.Errorf("got %v, want %v", r.ids(), ids(first, 3))
-		}
+		check.Slices(t, slices.Sorted(slices.Values(r.ids())), ids(first, 3), r.ids())
 		// They are no longer new, and are sent twice.
 		r.reset()
 		replayAll()
@@ -372,9 +343,9 @@ func TestReplayWhileSending(t *testing.T) {
 		last := s.publishTools(0)
 		whileSending(t, s, r, e.ID, replayAll)
 		s.sendDue(e)
-		if got := r.ids(); len(got) != 10 || !slices.Equal(got[5:], slices.Concat(ids(first, 3), ids(next, 1), ids(last, 1))) {
-			t.Errorf("got %v, want 10 events, the last 5 in order", got)
-		}
+		got := r.ids()
+		check.Must(t, len(got), 10, got)
+		check.Slices(t, got[5:], slices.Concat(ids(first, 3), ids(next, 1), ids(last, 1)))
 		// An event is replayed while it is being replayed.
 		r.reset()
 		replayFirst()

@@ -170,8 +170,7 @@ func bomb() string {
 // startHostile listens for connections until the test ends, and returns its address.
 func startHostile(t *testing.T, config *tls.Config, serve func(net.Conn)) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
+	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
 	address = listener.Addr().String()
 	var mu sync.Mutex
 	var open []net.Conn
@@ -284,9 +283,8 @@ func TestHostileReceivers(t *testing.T) {
 		if o.status != test.status || !strings.HasPrefix(o.response, test.response) || len(o.response) > shownBytes {
 			t.Errorf("%s: got %d %q, want %d %q", name, o.status, o.response, test.status, test.response)
 		}
-		if got, limit := m.read.Load(), cmp.Or(test.maxRead, usualMaxRead); got > limit {
-			t.Errorf("%s: got %d bytes read, want at most %d", name, got, limit)
-		}
+		got, limit := m.read.Load(), cmp.Or(test.maxRead, usualMaxRead)
+		check.True(t, got <= limit, "%s: got %d bytes read, want at most %d", name, got, limit)
 		check.Equal(t, m.dials.Load(), 1, "%s: connections", name)
 	}
 }
@@ -301,14 +299,9 @@ func TestHostileReceiversDelayNoOthers(t *testing.T) {
 	var owner *ent.Account
 	for name, test := range hostiles {
 		if owners++; owner == nil || owners%MaxEndpoints == 0 {
-			var err error
-			if owner, err = accounts.Create(t.Context(), fmt.Sprintf("hostile-%d@example.com", owners), auth.Pro); err != nil {
-				t.Fatal(err)
-			}
+			owner = check.Try(accounts.Create(t.Context(), fmt.Sprintf("hostile-%d@example.com", owners), auth.Pro)).OK(t)
 		}
-		if _, err := s.Add(t.Context(), owner, NewEndpoint{URL: test.start(t)}); err != nil {
-			t.Fatal(name, err)
-		}
+		check.Try(s.Add(t.Context(), owner, NewEndpoint{URL: test.start(t)})).OK(t, name)
 	}
 	background(t, s.Run)
 	for release := range 3 {
@@ -316,8 +309,7 @@ func TestHostileReceiversDelayNoOthers(t *testing.T) {
 		good.wait(t, 6*(release+1))
 	}
 	eventually(t, "every endpoint has a recorded attempt", func() bool {
-		tried, err := s.Store.Read.Attempt.Query().GroupBy(attempt.FieldEndpointID).Ints(t.Context())
-		check.OK(t, err)
+		tried := check.Try(s.Store.Read.Attempt.Query().GroupBy(attempt.FieldEndpointID).Ints(t.Context())).OK(t)
 		return len(tried) == len(hostiles)+1
 	})
 }

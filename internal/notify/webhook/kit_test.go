@@ -33,15 +33,13 @@ var testTiming = timing{
 
 // clock is a clock that tests set.
 type clock struct {
-	mu    sync.Mutex
-	at    time.Time
-	reads int
+	mu sync.Mutex
+	at time.Time
 }
 
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reads++
 	return c.at
 }
 
@@ -49,13 +47,6 @@ func (c *clock) set(to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = to
-}
-
-// timesRead returns how often the service has read the clock, as it does in each poll.
-func (c *clock) timesRead() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.reads
 }
 
 func (c *clock) advance(d time.Duration) { c.set(c.now().Add(d)) }
@@ -73,8 +64,7 @@ const ownerEmail = "pro@example.com"
 
 func newFixture(t *testing.T, s *store.Store) *fixture {
 	t.Helper()
-	owner, err := auth.NewAccounts(s).Create(t.Context(), ownerEmail, auth.Pro)
-	check.OK(t, err)
+	owner := check.Try(auth.NewAccounts(s).Create(t.Context(), ownerEmail, auth.Pro)).OK(t)
 	logs := &testkit.Log{}
 	w := New(Config{
 		PublicURL: "http://palmares.example", ServiceName: "palmares", Store: s, Loopback: true,
@@ -112,8 +102,7 @@ func (s *fixture) notices() []*ent.Notice {
 
 func (s *fixture) add(spec NewEndpoint) *ent.Endpoint {
 	s.t.Helper()
-	added, err := s.Add(s.t.Context(), s.owner, spec)
-	check.OK(s.t, err)
+	added := check.Try(s.Add(s.t.Context(), s.owner, spec)).OK(s.t)
 	return s.find(added.ID)
 }
 
@@ -127,17 +116,13 @@ func (s *fixture) addReceiver() (*receiver, *ent.Endpoint) {
 // find returns the current state of an endpoint.
 func (s *fixture) find(id int) *ent.Endpoint {
 	s.t.Helper()
-	e, err := s.Find(s.t.Context(), nil, id)
-	check.OK(s.t, err)
-	return e
+	return check.Try(s.Find(s.t.Context(), nil, id)).OK(s.t)
 }
 
 // sendDue runs one round.
 func (s *fixture) sendDue(e *ent.Endpoint) {
 	s.t.Helper()
-	if _, err := s.round(s.t.Context(), always, e.ID); err != nil {
-		s.t.Fatal(err)
-	}
+	check.Try(s.round(s.t.Context(), always, e.ID)).OK(s.t)
 }
 
 // always lets a round send everything that is due.
@@ -146,9 +131,7 @@ func always() bool { return true }
 // deliveries returns the pending retries of an endpoint, by event.
 func (s *fixture) deliveries(e *ent.Endpoint) []*ent.Delivery {
 	s.t.Helper()
-	rows, err := s.Store.Read.Delivery.Query().Where(delivery.EndpointID(e.ID)).Order(delivery.ByEvent()).All(s.t.Context())
-	check.OK(s.t, err)
-	return rows
+	return check.Try(s.Store.Read.Delivery.Query().Where(delivery.EndpointID(e.ID)).Order(delivery.ByEvent()).All(s.t.Context())).OK(s.t)
 }
 
 func (s *fixture) attempts(e *ent.Endpoint) []*ent.Attempt {
@@ -193,9 +176,8 @@ func toolCreated(slug, category string) journal.Entry {
 func (s *fixture) publish(entries ...journal.Entry) (first int) {
 	t := s.t
 	t.Helper()
-	newest, err := journal.Newest(t.Context(), s.Store.Read.JournalEntry)
-	check.OK(t, err)
-	err = s.Store.Exclusive(t.Context(), func(tx *ent.Tx) error {
+	newest := check.Try(journal.Newest(t.Context(), s.Store.Read.JournalEntry)).OK(t)
+	err := s.Store.Exclusive(t.Context(), func(tx *ent.Tx) error {
 		last, err := store.NewestRelease(t.Context(), tx.Release)
 		if err != nil {
 			return err
@@ -218,8 +200,7 @@ func (s *fixture) publish(entries ...journal.Entry) (first int) {
 		return out.Flush(t.Context())
 	})
 	check.OK(t, err)
-	first, err = s.Store.Read.JournalEntry.Query().Where(journalentry.IDGT(newest)).Order(journalentry.ByID()).FirstID(t.Context())
-	check.OK(t, err)
+	first = check.Try(s.Store.Read.JournalEntry.Query().Where(journalentry.IDGT(newest)).Order(journalentry.ByID()).FirstID(t.Context())).OK(t)
 	return first
 }
 

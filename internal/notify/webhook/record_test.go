@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"palmares/ent"
 	"palmares/ent/endpoint"
+	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
 )
 
@@ -17,9 +19,8 @@ func TestDefaultTiming(t *testing.T) {
 	t.Parallel()
 	check.Equal(t, defaultTiming.attempt, 15*time.Second, "want the documented 15s and 64 KiB")
 	check.Equal(t, maxResponse, 64<<10, "want the documented 15s and 64 KiB")
-	if takeover := defaultTiming.lease + 2*defaultTiming.poll; takeover > 10*time.Second {
-		t.Errorf("got takeover after %s, want at most 10s", takeover)
-	}
+	takeover := defaultTiming.lease + 2*defaultTiming.poll
+	check.True(t, takeover <= 10*time.Second, "got takeover after %s, want at most 10s", takeover)
 	var total time.Duration
 	for _, wait := range retries {
 		total += wait
@@ -44,24 +45,22 @@ func TestTenAttempts(t *testing.T) {
 				check.Must(t, len(rows), 1, "before attempt %d", n+1)
 				check.Must(t, rows[0].Attempts, n, "before attempt %d", n+1)
 				after := rows[0].NextAt.Sub(s.clock.now())
-				if after < wait-time.Millisecond || after > wait+wait/10 {
-					t.Errorf("attempt %d: got a delay of %s, want %s", n+1, after, wait)
-				}
+				check.True(t, after >= wait-time.Millisecond && after <= wait+wait/10, "attempt %d: got a delay of %s, want %s", n+1, after, wait)
 				s.clock.advance(after - time.Second)
 				s.sendDue(e)
 				check.Must(t, len(r.all()), n, "attempts before the retry time")
 				s.clock.advance(time.Second + time.Millisecond)
 			}
 			s.sendDue(e)
-			if got := r.all(); len(got) != n+1 || got[n].header.Get("webhook-timestamp") != fmt.Sprint(s.clock.now().Unix()) {
-				t.Fatalf("attempt %d: got %d attempts, want %d, the last one with the current time", n+1, len(got), n+1)
-			}
+			got := r.all()
+			check.Must(t, len(got), n+1)
+			check.Must(t, got[n].header.Get("webhook-timestamp"), fmt.Sprint(s.clock.now().Unix()))
 		}
 		s.clock.advance(30 * time.Hour)
 		s.sendDue(e)
-		if !slices.Equal(slices.Compact(r.ids()), ids(first, 1)) || len(r.all()) != 10 || len(s.deliveries(e)) != 0 {
-			t.Errorf("got %v and %d retries, want one ID ten times and no retries", r.ids(), len(s.deliveries(e)))
-		}
+		check.Slices(t, slices.Compact(r.ids()), ids(first, 1), r.ids())
+		check.Equal(t, len(r.all()), 10, r.ids())
+		check.Equal(t, len(s.deliveries(e)), 0, r.ids())
 		var numbers []int
 		for _, a := range s.attempts(e) {
 			numbers = append(numbers, a.Number)
@@ -82,14 +81,10 @@ func TestJitter(t *testing.T) {
 	different := map[time.Duration]bool{}
 	for range 1000 {
 		wait := withJitter(5 * time.Minute)
-		if wait < 5*time.Minute || wait > 5*time.Minute+30*time.Second {
-			t.Fatalf("got %s, want 5m to 5m30s", wait)
-		}
+		check.MustTrue(t, wait >= 5*time.Minute && wait <= 5*time.Minute+30*time.Second, "got %s, want 5m to 5m30s", wait)
 		different[wait] = true
 	}
-	if len(different) < 900 {
-		t.Errorf("got %d different times, want at least 900", len(different))
-	}
+	check.True(t, len(different) >= 900, "got %d different times, want at least 900", len(different))
 }
 
 func TestRetryAfter(t *testing.T) {
@@ -109,17 +104,13 @@ func TestRetryAfter(t *testing.T) {
 	different := map[time.Time]bool{}
 	for range 1000 {
 		until := waitUntil([]*task{{}, {outcome: outcome{wait: time.Hour}}, {outcome: outcome{wait: time.Minute}}}, now)
-		if wait := until.Sub(now); wait < time.Hour || wait > 66*time.Minute {
-			t.Fatalf("got %s, want 60m to 66m", wait)
-		}
+		wait := until.Sub(now)
+		check.MustTrue(t, wait >= time.Hour && wait <= 66*time.Minute, "got %s, want 60m to 66m", wait)
 		different[until] = true
 	}
-	if len(different) < 900 {
-		t.Errorf("got %d different times, want at least 900", len(different))
-	}
-	if until := waitUntil([]*task{{}}, now); !until.IsZero() {
-		t.Errorf("without Retry-After: got %s, want none", until)
-	}
+	check.True(t, len(different) >= 900, "got %d different times, want at least 900", len(different))
+	until := waitUntil([]*task{{}}, now)
+	check.True(t, until.IsZero(), "without Retry-After: got %s, want none", until)
 }
 
 // Retry-After pauses the rest of the round, new events and retries. Then all are
@@ -138,19 +129,17 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 			first := s.publishTools(65)
 			stop := background(t, s.Run)
 			eventually(t, "the attempt is recorded", func() bool { return len(s.deliveries(e)) == 1 })
+			stop()
 			second := s.publishTools(0)
 			check.OK(t, s.Replay(t.Context(), s.find(e.ID), ids(first, 1)[0]))
 			for _, d := range []time.Duration{0, time.Minute, 58 * time.Minute} {
 				s.clock.advance(d)
-				before := s.clock.timesRead()
-				eventually(t, "the clock is read again", func() bool { return s.clock.timesRead() > before+5 })
+				pollSteadily(t, s.newScheduler())
 				s.sendDue(e)
 			}
 			check.Slices(t, r.ids(), ids(first, 1), "before Retry-After ended")
-			if b, err := s.Backlog(t.Context()); err != nil || b.OldestDue != 0 {
-				t.Errorf("got backlog %v, %v, want none overdue", b, err)
-			}
-			stop()
+			b := check.Try(s.Backlog(t.Context())).OK(t)
+			check.Equal(t, b.OldestDue, 0)
 			r.respondStatus(200)
 			r.reset()
 			s.clock.advance(7 * time.Minute)
@@ -183,9 +172,10 @@ func TestFiveDays(t *testing.T) {
 		s.sendDue(e)
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
-		if n := s.notices(); len(n) != 1 || !strings.Contains(n[0].Text, "5 jours") || strings.Contains(n[0].Text, "5 days") {
-			t.Errorf("got %v, want one email with the reason in French", n)
-		}
+		n := s.notices()
+		check.Must(t, len(n), 1, n)
+		check.Contains(t, n[0].Text, "5 jours")
+		check.Lacks(t, n[0].Text, "5 days")
 		// After it is resumed, earlier failures do not count.
 		check.OK(t, s.Resume(t.Context(), s.find(e.ID)))
 		s.publishTools(0)
@@ -206,18 +196,16 @@ func TestProbing(t *testing.T) {
 		r.respondStatus(500)
 		first := s.publishTools(probeAfter)
 		s.sendDue(e)
-		if !slices.Equal(r.ids(), ids(first, probeAfter)) {
-			t.Fatalf("got %v, want %v", r.ids(), ids(first, probeAfter))
-		}
+		check.MustTrue(t, slices.Equal(r.ids(), ids(first, probeAfter)), "got %v, want %v", r.ids(), ids(first, probeAfter))
 		second := s.publishTools(29)
 		s.sendDue(e)
 		check.Must(t, len(r.all()), probeAfter, "events before the retry time")
 		s.clock.advance(6 * time.Second)
 		for probe := 1; probe <= 3; probe++ {
 			s.sendDue(e)
-			if got := r.ids(); len(got) != probeAfter+probe || got[len(got)-1] != ids(first+probe-1, 1)[0] {
-				t.Fatalf("probe %d: got %v, want %d events", probe, got, probeAfter+probe)
-			}
+			got := r.ids()
+			check.Must(t, len(got), probeAfter+probe, "probe %d: %v", probe, got)
+			check.Must(t, got[len(got)-1], ids(first+probe-1, 1)[0], "probe %d", probe)
 		}
 		r.respondStatus(200)
 		r.reset()
@@ -230,9 +218,8 @@ func TestProbing(t *testing.T) {
 		s.clock.advance(6 * time.Minute)
 		s.sendDue(e)
 		want := slices.Concat(ids(first, 3), ids(first+probeAfter, 1), ids(second+29, 1)) // catalog.published waited
-		if got := r.ids()[46:]; !slices.Equal(got, want) || len(s.deliveries(e)) != 0 {
-			t.Errorf("got %v and %d retries, want %v and none", got, len(s.deliveries(e)), want)
-		}
+		check.Slices(t, r.ids()[46:], want)
+		check.Equal(t, len(s.deliveries(e)), 0)
 	})
 }
 
@@ -338,9 +325,8 @@ func TestRareFailuresAddUp(t *testing.T) {
 			}
 			s.clock.advance(7 * 24 * time.Hour)
 		}
-		if n := len(r.all()); n <= 11 || n >= 20 {
-			t.Errorf("got disabled after %d attempts, want 12 to 19", n)
-		}
+		n := len(r.all())
+		check.True(t, n > 11 && n < 20, "got disabled after %d attempts, want 12 to 19", n)
 	})
 }
 
@@ -367,4 +353,181 @@ func TestNoEmailAfterChange(t *testing.T) {
 		s.sendDue(s.find(id))
 	}
 	check.Equal(t, len(s.notices()), 0, "emails")
+}
+
+func (s *fixture) details(e *ent.Endpoint, a *ent.Attempt) *Details {
+	s.t.Helper()
+	return check.Try(s.Details(s.t.Context(), e, a.ID)).OK(s.t)
+}
+
+// checkDetails compares the details of an attempt with what the receiver got.
+func checkDetails(t *testing.T, d *Details, got *received) {
+	t.Helper()
+	check.Equal(t, string(d.Payload), string(got.body), "payload")
+	shown := map[string]bool{http.CanonicalHeaderKey(d.SignatureHeader): true}
+	for _, h := range d.Headers {
+		shown[http.CanonicalHeaderKey(h.Name)] = true
+		sent := got.header.Get(h.Name)
+		check.Equal(t, h.Value, sent, "header %s", h.Name)
+	}
+	for name := range got.header {
+		check.True(t, shown[name], "got no header %s, want all that were sent", name)
+	}
+	for _, h := range d.Headers {
+		check.Lacks(t, h.Value, got.header.Get(d.SignatureHeader))
+	}
+}
+
+// The details of an attempt match the request, for single events and batches.
+func TestDetailsAreWhatWasSent(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		r, e := s.addReceiver()
+		batches, b := s.addBatchReceiver()
+		long := toolCreated("long", "code")
+		long.After = []byte(`{"slug":"long","text":"` + strings.Repeat("é", maxBody) + `"}`)
+		s.publish(toolCreated("one", "code"), long)
+		s.sendAll(e)
+		s.sendAll(b)
+		test := check.Try(s.Test(t.Context(), e)).OK(t)
+		check.MustTrue(t, test.TestBody != "", "got %v, want a test event", test)
+		for _, c := range []struct {
+			e *ent.Endpoint
+			r *receiver
+		}{{e, r}, {b, batches}} {
+			all, got := s.attempts(c.e), c.r.all()
+			check.Must(t, len(all), len(got))
+			check.MustTrue(t, len(all) != 0, "got %d attempts, want %d", len(all), len(got))
+			for i, a := range all { // newest first
+				checkDetails(t, s.details(c.e, a), got[len(got)-1-i])
+			}
+		}
+
+		// The body is not shown if the journal no longer has the event.
+		s.Store.Write.JournalEntry.Delete().ExecX(t.Context())
+		first := s.attempts(e)[len(s.attempts(e))-1]
+		d := s.details(e, first)
+		check.True(t, d.Payload == nil && len(d.Headers) != 0, "got payload %s and %d headers, want headers only", d.Payload, len(d.Headers))
+		_, err := s.Details(t.Context(), b, first.ID)
+		check.Equal(t, problem.Of(err).Code, problem.NotFound, "attempt of another endpoint")
+	})
+}
+
+// An attempt that failed shows when the next one is due, and then the next one.
+func TestNextAttempt(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.freezeClock()
+		r, e := s.addReceiver()
+		s.publishTools(0)
+		r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", strconv.Itoa(600))
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+		s.sendDue(e)
+		failed := s.attempts(e)[0]
+		e = s.find(e.ID)
+		d := s.details(e, failed)
+		check.MustTrue(t, d.Next != nil && !d.Next.Before(s.clock.now().Add(10*time.Minute)), "got next attempt %v, want one after 10 minutes", d.Next)
+		check.Must(t, d.Later, nil, "next attempt %v", d.Next)
+		// Another event may postpone everything that is sent to the endpoint.
+		later := s.clock.now().Add(time.Hour)
+		if d := s.details(&ent.Endpoint{ID: e.ID, NotBefore: &later}, failed); d.Next == nil || !d.Next.Equal(later) {
+			t.Errorf("got next attempt %v, want %v", d.Next, later)
+		}
+		r.respondStatus(http.StatusNoContent)
+		s.clock.advance(12 * time.Minute)
+		s.sendDue(e)
+		d = s.details(s.find(e.ID), failed)
+		check.Equal(t, d.Next, nil, "later one %v", d.Later)
+		check.MustTrue(t, d.Later != nil, "got next attempt %v and later one %v, want the second, which was delivered", d.Next, d.Later)
+		check.Equal(t, d.Later.Number, 2, "later one %v", d.Later)
+		check.Equal(t, d.Later.Delivered, true, "later one %v", d.Later)
+	})
+}
+
+// The time of the last successful delivery does not depend on later attempts.
+func TestLastDelivery(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.freezeClock()
+		r, e := s.addReceiver()
+		verify := func(what string, want *time.Time) {
+			t.Helper()
+			got := s.find(e.ID).DeliveredAt
+			if (got == nil) != (want == nil) || want != nil && got.Sub(*want).Abs() > time.Millisecond { // databases round times
+				t.Errorf("%s: got last delivery %v, want %v", what, got, want)
+			}
+		}
+		verify("before any event", nil)
+		r.respondStatus(http.StatusInternalServerError)
+		s.publishTools(0)
+		s.sendDue(e)
+		verify("after a failure", nil)
+
+		r.respondStatus(http.StatusOK)
+		s.clock.advance(time.Hour)
+		delivered := s.clock.now()
+		s.sendDue(e)
+		verify("after a delivery", &delivered)
+
+		s.clock.advance(time.Hour)
+		r.respondStatus(http.StatusInternalServerError)
+		s.publishTools(0)
+		s.sendDue(e)
+		verify("after another failure", &delivered)
+		check.Try(s.Test(t.Context(), e)).OK(t)
+		verify("after a failed test event", &delivered)
+
+		r.respondStatus(http.StatusOK)
+		s.clock.advance(time.Hour)
+		tested := s.clock.now()
+		check.Try(s.Test(t.Context(), e)).OK(t)
+		verify("after a test event", &tested)
+	})
+}
+
+func TestTestLimitWords(t *testing.T) {
+	for wait, want := range map[time.Duration]string{time.Millisecond: "Try again in 1 second.", 2 * time.Second: "Try again in 2 seconds."} {
+		if got := (&TestLimitError{wait}).Error(); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: got %q, want %q", wait, got, want)
+		}
+	}
+}
+
+func TestBacklog(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.freezeClock()
+		backlog := func() Backlog {
+			t.Helper()
+			return check.Try(s.Backlog(t.Context())).OK(t)
+		}
+		b := backlog()
+		check.Equal(t, b.Retries, 0, "without endpoints")
+		check.Equal(t, b.OldestDue, 0, "without endpoints")
+		check.Equal(t, b.Endpoints["active"], 0, "without endpoints")
+		r, e := s.addReceiver()
+		s.publishTools(2)
+		s.clock.advance(time.Minute)
+		if b := backlog(); b.Endpoints["active"] != 1 || b.Endpoints["paused"] != 0 || b.OldestDue < 50*time.Second || b.OldestDue > 2*time.Minute {
+			t.Errorf("a minute after a release: got %+v, want one active endpoint that is a minute behind", b)
+		}
+		r.respondStatus(http.StatusTeapot)
+		s.sendDue(e)
+		b = backlog()
+		check.Equal(t, b.Retries, 3, "before the retry")
+		check.Equal(t, b.OldestDue, 0, "before the retry")
+		s.clock.advance(5 * time.Minute)
+		b = backlog()
+		check.True(t, b.OldestDue >= 4*time.Minute && b.OldestDue <= 5*time.Minute, "after the retry time: got %+v, want them overdue", b)
+		r.respondStatus(http.StatusOK)
+		s.sendDue(s.find(e.ID))
+		b = backlog()
+		check.Equal(t, b.Retries, 0, "after delivery")
+		check.Equal(t, b.OldestDue, 0, "after delivery")
+		r.Close()
+		s.publishTools(0)
+		s.sendDue(s.find(e.ID))
+		c := &s.Counts
+		check.Equal(t, c.Delivered.Load(), 3)
+		check.Equal(t, c.Refused.Load(), 2)
+		check.Equal(t, c.Unreachable.Load(), 1)
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/pprof"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,9 +98,8 @@ func TestLeaseIsRenewed(t *testing.T) {
 		leaseAs(t, s, own.server, -time.Second) // as after a while
 		own.renewed = time.Time{}
 		check.OK(t, own.poll(t.Context()))
-		if until := s.find(e.ID).LeasedUntil; until.Before(time.Now()) {
-			t.Errorf("got a lease until %s, want it renewed", until)
-		}
+		until := s.find(e.ID).LeasedUntil
+		check.True(t, !until.Before(time.Now()), "got a lease until %s, want it renewed", until)
 		pollSteadily(t, s.newScheduler()) // of another server
 		close(proceed)
 		own.running.Wait()
@@ -205,11 +203,9 @@ func addUnresponsive(t *testing.T, s *fixture, accounts int) (endpoints []*ent.E
 	})
 	t.Cleanup(func() { close(end) })
 	for i := range accounts {
-		owner, err := auth.NewAccounts(s.Store).Create(t.Context(), fmt.Sprintf("unresponsive-%d@example.com", i), auth.Pro)
-		check.OK(t, err)
+		owner := check.Try(auth.NewAccounts(s.Store).Create(t.Context(), fmt.Sprintf("unresponsive-%d@example.com", i), auth.Pro)).OK(t)
 		for range MaxEndpoints {
-			e, err := s.Add(t.Context(), owner, NewEndpoint{URL: r.URL})
-			check.OK(t, err)
+			e := check.Try(s.Add(t.Context(), owner, NewEndpoint{URL: r.URL})).OK(t)
 			endpoints = append(endpoints, e)
 		}
 	}
@@ -262,16 +258,17 @@ func TestLockedDatabase(t *testing.T) {
 		unlock := lock(t, cfg)
 		go func() {
 			defer close(unlocked)
-			r.wait(t, 21)
+			for len(r.all()) < 21 && t.Context().Err() == nil {
+				time.Sleep(testTiming.poll)
+			}
 			time.Sleep(10 * cfg.LockWait) // longer than one write waits
 			unlock()
 		}()
 	})
 	<-unlocked
 	s.sendDue(e)
-	if !slices.Equal(r.ids(), ids(first, 21)) || len(s.attempts(e)) != 21 {
-		t.Errorf("got %d events and %d attempts, want 21 of each", len(r.all()), len(s.attempts(e)))
-	}
+	check.Slices(t, r.ids(), ids(first, 21))
+	check.Equal(t, len(s.attempts(e)), 21)
 }
 
 // lock locks the database like an import.
@@ -279,8 +276,7 @@ func lock(t *testing.T, cfg store.Config) (unlock func()) {
 	db, err := sql.Open("sqlite", store.File(cfg.DataDir))
 	check.Equal(t, err, nil)
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
-		t.Error(err)
-	}
+	_, err = db.Exec("BEGIN IMMEDIATE")
+	check.Equal(t, err, nil)
 	return func() { _ = db.Close() }
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -25,9 +27,12 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/endpoint"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -131,23 +136,19 @@ func TestBadTLS(t *testing.T) {
 			r.StartTLS()
 		}
 		e := s.add(NewEndpoint{URL: "https://" + r.Listener.Addr().String()})
-		attempt, err := s.Test(t.Context(), e)
-		if err != nil || attempt.Delivered != test.delivered || attempt.Response != test.response {
-			t.Errorf("%s: got %+v, %v, want %q", name, attempt, err, test.response)
-		}
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t, name)
+		check.Equal(t, attempt.Delivered, test.delivered, name)
+		check.Equal(t, attempt.Response, test.response, name)
 		_ = s.Remove(t.Context(), e)
 	}
 }
 
 func certificate(t *testing.T, from, to time.Time) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check.OK(t, err)
+	key := check.Try(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).OK(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: from, NotAfter: to, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	check.OK(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	check.OK(t, err)
+	der := check.Try(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)).OK(t)
+	leaf := check.Try(x509.ParseCertificate(der)).OK(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
@@ -157,10 +158,10 @@ func TestUnreachable(t *testing.T) {
 	closed := newReceiver(t)
 	closed.Close()
 	for address, want := range map[string]string{closed.URL: "the connection was refused", "https://nobody.invalid": "the host name could not be resolved"} {
-		attempt, err := s.Test(t.Context(), s.add(NewEndpoint{URL: address}))
-		if err != nil || attempt.Response != want || attempt.Status != 0 || attempt.Delivered {
-			t.Errorf("%s: got %+v, %v, want %q", address, attempt, err, want)
-		}
+		attempt := check.Try(s.Test(t.Context(), s.add(NewEndpoint{URL: address}))).OK(t, address)
+		check.Equal(t, attempt.Response, want, address)
+		check.Equal(t, attempt.Status, 0, address)
+		check.Equal(t, attempt.Delivered, false, address)
 	}
 }
 
@@ -202,9 +203,9 @@ func TestFirstBytes(t *testing.T) {
 		"xx" + strings.Repeat("€", 400):  "xx" + strings.Repeat("€", 99),
 		"xyz" + strings.Repeat("😀", 400): "xyz" + strings.Repeat("😀", 74),
 	} {
-		if got := firstBytes([]byte(response)); got != want || !utf8.ValidString(got) {
-			t.Errorf("%.20q: got %q, want %q", response, got, want)
-		}
+		got := firstBytes([]byte(response))
+		check.Equal(t, got, want, "%.20q", response)
+		check.True(t, utf8.ValidString(got), "%.20q: got %q, want %q", response, got, want)
 	}
 }
 
@@ -218,9 +219,8 @@ func TestBinaryResponse(t *testing.T) {
 			everything[i] = byte(i)
 		}
 		r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(everything) })
-		if _, err := s.Test(t.Context(), s.add(NewEndpoint{URL: r.URL})); err != nil {
-			t.Error(err)
-		}
+		_, err := s.Test(t.Context(), s.add(NewEndpoint{URL: r.URL}))
+		check.Equal(t, err, nil)
 	})
 }
 
@@ -230,9 +230,7 @@ func TestSecretsAreRemoved(t *testing.T) {
 	s := newSQLiteFixture(t)
 	r, e := s.addReceiver()
 	former := e.Secret
-	if _, err := s.Rotate(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(s.Rotate(t.Context(), e)).OK(t)
 	e = s.find(e.ID)
 	r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(500)
@@ -240,17 +238,13 @@ func TestSecretsAreRemoved(t *testing.T) {
 	})
 	background(t, s.Run)
 	s.publishTools(3)
-	if _, err := s.Test(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(s.Test(t.Context(), e)).OK(t)
 	var all []*ent.Attempt
 	eventually(t, "the attempts are recorded", func() bool { all = s.attempts(e); return len(all) >= 5 })
 	key, old := strings.TrimPrefix(e.Secret, secretPrefix), strings.TrimPrefix(former, secretPrefix)
 	text := s.logs.String() + fmt.Sprintf("%v %v", all, e)
 	for _, secret := range []string{key, old, key[10:20], old[10:20]} {
-		if strings.Contains(text, secret) {
-			t.Errorf("got %s, want no secret", text)
-		}
+		check.Lacks(t, text, secret)
 	}
 	check.Contains(t, all[0].Response, "SECRET=whsec_(secret) OLD=whsec_(secret)", "want the secrets replaced")
 }
@@ -260,10 +254,10 @@ func TestSecrets(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
 		secret := newSecret()
-		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-		if err != nil || len(key) != 32 || !strings.HasPrefix(secret, "whsec_") || seen[secret] {
-			t.Fatal(secret, err)
-		}
+		key := check.Try(base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))).OK(t, secret)
+		check.Must(t, len(key), 32, secret)
+		check.MustTrue(t, strings.HasPrefix(secret, "whsec_"), "got %v", secret)
+		check.Must(t, seen[secret], false, secret)
 		seen[secret] = true
 	}
 }
@@ -279,9 +273,8 @@ func TestRotationBetweenAttempts(t *testing.T) {
 		s.publishTools(0)
 		s.sendDue(e)
 		fresh, err := s.Rotate(t.Context(), e)
-		if err != nil || fresh == old {
-			t.Fatal(fresh, err)
-		}
+		check.OK(t, err, fresh)
+		check.MustTrue(t, fresh != old, "got %v", fresh)
 		s.clock.advance(6 * time.Second)
 		s.sendDue(e)
 		s.clock.advance(25 * time.Hour)
@@ -302,8 +295,7 @@ func TestRotationBetweenAttempts(t *testing.T) {
 
 func verifies(t *testing.T, secret string, got *received) bool {
 	t.Helper()
-	hook, err := standardwebhooks.NewWebhook(secret)
-	check.OK(t, err)
+	hook := check.Try(standardwebhooks.NewWebhook(secret)).OK(t)
 	return hook.VerifyIgnoringTimestamp(got.body, got.header) == nil
 }
 
@@ -315,26 +307,20 @@ func TestSignaturesWithNode(t *testing.T) {
 	s := newSQLiteFixture(t)
 	r, e := s.addReceiver()
 	old := e.Secret
-	fresh, err := s.Rotate(t.Context(), e)
-	check.OK(t, err)
-	importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 3})
+	fresh := check.Try(s.Rotate(t.Context(), e)).OK(t)
+	feedtest.Publish(t, s.Store, feedtest.Synthetic(t, synth.Options{Tools: 40, Seed: 3}))
 	s.sendDue(e)
-	if _, err := s.Test(t.Context(), s.find(e.ID)); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(s.Test(t.Context(), s.find(e.ID))).OK(t)
 	var input, want bytes.Buffer
 	line := func(secret string, one *received, body string) {
 		headers := map[string]string{}
 		for name := range one.header {
 			headers[strings.ToLower(name)] = one.header.Get(name)
 		}
-		text, err := json.Marshal(map[string]any{"secret": secret, "headers": headers, "body": body})
-		check.OK(t, err)
+		text := check.Try(json.Marshal(map[string]any{"secret": secret, "headers": headers, "body": body})).OK(t)
 		fmt.Fprintf(&input, "%s\n", text)
 	}
-	if len(r.all()) < 40 {
-		t.Fatalf("got %d events, want at least 40", len(r.all()))
-	}
+	check.MustTrue(t, len(r.all()) >= 40, "got %d events, want at least 40", len(r.all()))
 	for _, one := range r.all() {
 		for _, secret := range []string{old, fresh} {
 			line(secret, one, string(one.body))
@@ -349,4 +335,107 @@ func TestSignaturesWithNode(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	check.OK(t, err, err)
 	check.Equal(t, string(out), want.String(), err)
+}
+
+// refusedTest returns the error of a test event that is over the limit.
+func refusedTest(t *testing.T, err error) *TestLimitError {
+	t.Helper()
+	var limit *TestLimitError
+	check.MustTrue(t, errors.As(err, &limit), "got %v, want a TestLimitError", err)
+	check.Equal(t, problem.Of(err).Code.Status(), http.StatusTooManyRequests, "status")
+	return limit
+}
+
+func TestTestEventsAreLimited(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		in := newReceiver(t)
+		s.freezeClock()
+		first, second := s.add(NewEndpoint{URL: in.URL}), s.add(NewEndpoint{URL: in.URL})
+		for i := range testsPerWindow {
+			e := first
+			if i%2 == 1 {
+				e = second
+			}
+			check.Try(s.Test(t.Context(), e)).OK(t)
+			s.clock.advance(time.Second)
+		}
+		_, err := s.Test(t.Context(), first)
+		got, want := refusedTest(t, err).RetryAfter, testWindow-testsPerWindow*time.Second
+		check.Equal(t, got.Round(time.Second), want, "Retry-After %v", got)
+
+		// Another server and the command line count in the same database.
+		other := New(s.Config)
+		other.now = s.clock.now
+		_, err = other.Test(t.Context(), second)
+		refusedTest(t, err)
+		check.Equal(t, len(in.all()), testsPerWindow, "test events")
+
+		// Other accounts have limits of their own.
+		ben := check.Try(auth.NewAccounts(s.Store).Create(t.Context(), "ben@example.com", auth.Pro)).OK(t)
+		bens := check.Try(s.Add(t.Context(), ben, NewEndpoint{URL: in.URL})).OK(t)
+		_, err = s.Test(t.Context(), bens)
+		check.Equal(t, err, nil, "another account")
+
+		s.clock.advance(testWindow - testsPerWindow*time.Second)
+		_, err = s.Test(t.Context(), first)
+		check.Equal(t, err, nil, "a minute later")
+		_, err = s.Test(t.Context(), first)
+		refusedTest(t, err)
+	})
+}
+
+// Concurrent requests to several servers share the limit.
+func TestConcurrentTestEvents(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		in := newReceiver(t)
+		s.freezeClock()
+		e := s.add(NewEndpoint{URL: in.URL})
+		other := New(s.Config)
+		other.now = s.clock.now
+		var all sync.WaitGroup
+		for i := range 3 * testsPerWindow {
+			all.Go(func() {
+				server := s.Webhooks
+				if i%2 == 1 {
+					server = other
+				}
+				var limit *TestLimitError
+				_, err := server.Test(t.Context(), e)
+				check.True(t, err == nil || errors.As(err, &limit), "got %v, want no error or a TestLimitError", err)
+			})
+		}
+		all.Wait()
+		check.Equal(t, len(in.all()), testsPerWindow, "test events")
+		check.Equal(t, len(s.attempts(e)), testsPerWindow, "attempts")
+	})
+}
+
+// Neither disconnecting nor replacing the endpoint resets the limit.
+func TestTestLimitCannotBeReset(t *testing.T) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		in := newReceiver(t)
+		s.freezeClock()
+		e := s.add(NewEndpoint{URL: in.URL})
+		for range testsPerWindow / 2 {
+			ctx, hangUp := context.WithCancel(t.Context())
+			in.respond(func(_ int, _ http.ResponseWriter, r *http.Request) {
+				hangUp()
+				<-r.Context().Done()
+			})
+			_, err := s.Test(ctx, e)
+			check.MustTrue(t, errors.Is(err, context.Canceled), "got %v, want context.Canceled", err)
+		}
+		in.respondStatus(http.StatusOK)
+		for i := range testsPerWindow {
+			check.OK(t, s.Remove(t.Context(), e))
+			e = s.add(NewEndpoint{URL: in.URL})
+			_, err := s.Test(t.Context(), e)
+			if i < testsPerWindow/2 {
+				check.OK(t, err)
+				continue
+			}
+			refusedTest(t, err)
+		}
+		check.Equal(t, len(in.all()), testsPerWindow, "test events")
+	})
 }

@@ -5,9 +5,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 
@@ -32,21 +34,14 @@ func TestPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	w := New(Config{})
 	for _, host := range privateHosts {
-		if got, err := w.checkURL("https://" + host + "/hook"); err != errPrivateAddress {
-			t.Errorf("%s: got %q, %v, want errPrivateAddress", host, got, err)
-		}
-		if _, err := w.checkURL("https://" + strings.ToUpper(host) + ":8443"); err == nil {
-			t.Errorf("%s with a port: got no error, want one", host)
-		}
+		got, err := w.checkURL("https://" + host + "/hook")
+		check.Equal[error](t, err, errPrivateAddress, "%s: %q", host, got)
+		check.Try(w.checkURL("https://"+strings.ToUpper(host)+":8443")).Fails(t, "%s with a port", host)
 		address := strings.ReplaceAll(strings.Trim(host, "[]"), "%25", "%")
-		if w.policy().MayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got MayDial true, want false", address)
-		}
+		check.True(t, !w.policy().MayDial(netip.MustParseAddr(address)), "%s: got MayDial true, want false", address)
 	}
 	for _, address := range []string{"8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.63.255.255", "100.128.0.1", "11.0.0.1", "2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8"} {
-		if !w.policy().MayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got MayDial false, want true", address)
-		}
+		check.True(t, w.policy().MayDial(netip.MustParseAddr(address)), "%s: got MayDial false, want true", address)
 	}
 }
 
@@ -55,24 +50,17 @@ func TestLoopback(t *testing.T) {
 	t.Parallel()
 	w := New(Config{Loopback: true})
 	for _, address := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "8.8.8.8"} {
-		if !w.policy().MayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got MayDial false, want true", address)
-		}
+		check.True(t, w.policy().MayDial(netip.MustParseAddr(address)), "%s: got MayDial false, want true", address)
 	}
 	for _, address := range []string{"10.0.0.1", "169.254.169.254", "0.0.0.0", "::", "::127.0.0.1", "64:ff9b::7f00:1"} {
-		if w.policy().MayDial(netip.MustParseAddr(address)) {
-			t.Errorf("%s: got MayDial true, want false", address)
-		}
+		check.True(t, !w.policy().MayDial(netip.MustParseAddr(address)), "%s: got MayDial true, want false", address)
 	}
 	for _, valid := range []string{"http://localhost:8080/x", "http://LOCALHOST", "http://127.0.0.1", "http://[::1]:99", "https://localhost", "https://hooks.example"} {
-		if _, err := w.checkURL(valid); err != nil {
-			t.Errorf("%s: got %v, want no error", valid, err)
-		}
+		_, err := w.checkURL(valid)
+		check.Equal(t, err, nil, valid)
 	}
 	for _, invalid := range []string{"http://hooks.example", "http://8.8.8.8", "http://localhost.example", "http://10.0.0.1", "https://10.0.0.1"} {
-		if _, err := w.checkURL(invalid); err == nil {
-			t.Errorf("%s: got no error, want one", invalid)
-		}
+		check.Try(w.checkURL(invalid)).Fails(t, invalid)
 	}
 }
 
@@ -89,9 +77,8 @@ func TestCheckURL(t *testing.T) {
 		"https://[2606:4700::1111]/":              "https://[2606:4700::1111]/",
 		"https://7-zip.0x":                        "https://7-zip.0x",
 	} {
-		if got, err := w.checkURL(text); err != nil || got != want {
-			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
-		}
+		got := check.Try(w.checkURL(text)).OK(t, text)
+		check.Equal(t, got, want, text)
 	}
 	for _, text := range []string{
 		"", "hooks.example", "//hooks.example", "https:", "https://", "https:///x", "https:hooks.example", "https://:443", "https://?x",
@@ -105,9 +92,8 @@ func TestCheckURL(t *testing.T) {
 		"https://[::1", "https://[::1]x", "https://[127.0.0.1]", "https://[fe80::1%eth0]",
 		"https://hooks.example/" + strings.Repeat("a", maxURL),
 	} {
-		if got, err := w.checkURL(text); err == nil {
-			t.Errorf("%.60q: got %.60q, want an error", text, got)
-		}
+		got, err := w.checkURL(text)
+		check.Fails(t, err, "%.60q: %.60q", text, got)
 	}
 }
 
@@ -122,11 +108,10 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 	s.freezeClock()
 	for _, host := range []string{"localhost", "LocalHost"} {
 		e := s.add(NewEndpoint{URL: "https://" + host + port})
-		attempt, err := s.Test(t.Context(), e)
-		check.OK(t, err)
-		if attempt.Delivered || attempt.Status != 0 || attempt.Response != "blocked: the host name resolves to a private network address" {
-			t.Errorf("%s: got %+v, want it blocked", host, attempt)
-		}
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t)
+		check.Equal(t, attempt.Delivered, false, host)
+		check.Equal(t, attempt.Status, 0, host)
+		check.Equal(t, attempt.Response, "blocked: the host name resolves to a private network address", host)
 		check.OK(t, s.Remove(t.Context(), e))
 	}
 	// URLs that are already stored are checked too.
@@ -134,8 +119,7 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 		e := s.add(NewEndpoint{URL: "https://hooks.example"})
 		e.URL = "https://" + host + port
 		s.clock.advance(testWindow)
-		attempt, err := s.Test(t.Context(), e)
-		check.OK(t, err)
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t)
 		if attempt.Delivered || attempt.Status != 0 || attempt.Response != "blocked: the host name resolves to a private network address" && attempt.Response != "the host name could not be resolved" {
 			t.Errorf("%s: got %+v, want it blocked", host, attempt)
 		}
@@ -158,10 +142,9 @@ func TestRedirects(t *testing.T) {
 			})
 			e := s.add(NewEndpoint{URL: r.URL})
 			s.clock.advance(testWindow)
-			attempt, err := s.Test(t.Context(), e)
-			if err != nil || attempt.Delivered || attempt.Status != status {
-				t.Errorf("status %d: got %v, %v, want it to fail", status, attempt, err)
-			}
+			attempt := check.Try(s.Test(t.Context(), e)).OK(t)
+			check.Equal(t, attempt.Delivered, false)
+			check.Equal(t, attempt.Status, status)
 			_ = s.Remove(t.Context(), e)
 		}
 	}
@@ -170,9 +153,8 @@ func TestRedirects(t *testing.T) {
 
 // Proxies of the environment are not used: they would connect for us.
 func TestNoProxy(t *testing.T) {
-	if transport := New(Config{}).transport.(*http.Transport); transport.Proxy != nil {
-		t.Error("got a proxy, want none")
-	}
+	transport := New(Config{}).transport.(*http.Transport)
+	check.True(t, transport.Proxy == nil, "got a proxy, want none")
 }
 
 // nameServer is a DNS server that resolves every name to the same addresses.
@@ -184,8 +166,7 @@ type nameServer struct {
 
 func startNameServer(t *testing.T) *nameServer {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	check.OK(t, err)
+	conn := check.Try(net.ListenPacket("udp", "127.0.0.1:0")).OK(t)
 	s := &nameServer{PacketConn: conn}
 	t.Cleanup(func() { _ = conn.Close() })
 	go s.serve()
@@ -280,20 +261,36 @@ func TestDNSRebinding(t *testing.T) {
 		{nil, true, "the host name could not be resolved"},
 	} {
 		names.resolveTo("93.184.216.34")
-		if before, err := s.resolver.LookupHost(t.Context(), name); err != nil || len(before) != 1 || before[0] != "93.184.216.34" {
-			t.Fatal(before, err)
-		}
+		before := check.Try(s.resolver.LookupHost(t.Context(), name)).OK(t)
+		check.Must(t, len(before), 1, before)
+		check.Must(t, before[0], "93.184.216.34")
 		names.resolveTo(test.to...)
 		s.Loopback = test.loopback
 		s.transport.CloseIdleConnections()
 		s.clock.advance(testWindow)
-		attempt, err := s.Test(t.Context(), e)
-		if err != nil || attempt.Response != test.response || attempt.Delivered != (test.response == "") {
-			t.Errorf("%s: got %+v, %v, want %q", test.to, attempt, err, test.response)
-		}
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t, test.to)
+		check.Equal(t, attempt.Response, test.response, test.to)
+		check.Equal(t, attempt.Delivered, test.response == "", test.to)
 		if test.response == "" {
 			delivered++
 		}
 	}
 	check.Equal(t, len(r.all()), delivered, "requests")
+}
+
+// FuzzRetryAfter checks that a receiver can postpone its events for at most a day, and that
+// seconds and dates mean the same.
+func FuzzRetryAfter(f *testing.F) {
+	for _, value := range []string{"", "120", "-1", "99999999999999999999", "Wed, 18 Nov 2026 00:00:00 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", "1.5", " 5"} {
+		f.Add(value, uint16(120))
+	}
+	now := time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, value string, seconds uint16) {
+		wait := func(value string) time.Duration { return retryAfter(http.Header{"Retry-After": {value}}, now) }
+		got := wait(value)
+		check.True(t, got >= 0 && got <= maxWait, "%q: got %s, want at most %s", value, got, maxWait)
+		want := time.Duration(seconds) * time.Second
+		check.Equal(t, wait(strconv.Itoa(int(seconds))), want, "%d", seconds)
+		check.Equal(t, wait(now.Add(want).Format(http.TimeFormat)), want)
+	})
 }

@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +28,7 @@ import (
 func TestFilesBeingWritten(t *testing.T) {
 	t.Parallel()
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})).OK(t)
 	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
 	t.Cleanup(archive.Close)
 	h := &Handler{Archive: archive, Newest: release.NewCatalog(s, log, 1<<20, nil).Newest, Log: log, WaitTime: time.Nanosecond}
@@ -35,9 +37,10 @@ func TestFilesBeingWritten(t *testing.T) {
 		h.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Key: "key", Plan: auth.Developer})))
 		return w
 	}
-	if w := get("/files/releases/1/tools.parquet"); w.Code != 202 || w.Header().Get("Retry-After") != "5" || w.Header().Get("Cache-Control") != "no-store" {
-		t.Errorf("got %d %v, want 202 with Retry-After", w.Code, w.Header())
-	}
+	w := get("/files/releases/1/tools.parquet")
+	check.Equal(t, w.Code, 202, w.Header())
+	check.Equal(t, w.Header().Get("Retry-After"), "5", w.Header())
+	check.Equal(t, w.Header().Get("Cache-Control"), "no-store", w.Header())
 	wait.Until(t, "the file", func() bool { return get("/files/releases/1/tools.parquet").Code == 200 })
 	check.Equal(t, archive.Built.Load(), 1, "builds")
 }
@@ -46,8 +49,7 @@ func TestFilesBeingWritten(t *testing.T) {
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})).OK(t)
 	archive := files.NewArchive(s, t.TempDir(), 1<<30, log)
 	t.Cleanup(archive.Close)
 	h := &Handler{Archive: archive, Newest: release.NewCatalog(s, log, 1<<20, nil).Newest, Log: log, WaitTime: time.Minute}
@@ -61,4 +63,21 @@ func TestRanges(t *testing.T) {
 		h.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Account: 1, Key: "key", Plan: auth.Developer})))
 		check.Equal(t, w.Code, want, "%d ranges", count)
 	}
+}
+
+// FuzzPath checks that the path of a release's file has one spelling, that only paths of
+// files count once a day, and that all of them require a key.
+func FuzzPath(f *testing.F) {
+	for _, path := range []string{ReleasesPath + "8/catalog.sqlite", ReleasesPath + "08/catalog.sqlite", ReleasesPath + "8/../9/tools.parquet", ReleasesPath + "-1/", LatestPath + "catalog.sqlite", "/files", ReleasesPath + "9999999999999999999/a"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		number, name, ok := split(path)
+		check.True(t, !ok || path == ReleasesPath+strconv.Itoa(number)+"/"+name, "%q: got release %d and %q, want one spelling", path, number, name)
+		counted := Counted(&http.Request{URL: &url.URL{Path: path}})
+		if file := ok && slices.Contains(files.Names(), name); (counted != "") != file || file && (counted != path || strings.Contains(name, "/")) {
+			t.Errorf("%q: got %q, want what is counted for a file", path, counted)
+		}
+		check.True(t, !ok || RequiresKey(path), "%q: got a file without a key, want one with a key", path)
+	})
 }

@@ -119,9 +119,9 @@ func TestFeedsAreCharged(t *testing.T) {
 		}
 	}
 	visitors.refusal = problem.New(problem.TooMany, "Pages of your network have used up their computing time.")
-	if got := get(h, "/en/tools/plum/changes.atom"); got.Code != 429 || got.Header().Get("Retry-After") == "" {
-		t.Errorf("got %d %v, want 429 with Retry-After", got.Code, got.Header())
-	}
+	got := get(h, "/en/tools/plum/changes.atom")
+	check.Equal(t, got.Code, 429, got.Header())
+	check.True(t, got.Header().Get("Retry-After") != "", "got %d %v, want 429 with Retry-After", got.Code, got.Header())
 }
 
 func get(h http.Handler, name string, headers ...string) *httptest.ResponseRecorder {
@@ -176,9 +176,9 @@ var isIRI = func() *regexp.Regexp {
 func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 	t.Helper()
 	body := got.Body.Bytes()
-	if got.Code != 200 || got.Header().Get("Content-Type") != "application/atom+xml; charset=utf-8" || !utf8.Valid(body) {
-		t.Fatalf("got %d %v %s, want an Atom feed", got.Code, got.Header(), body)
-	}
+	check.Must(t, got.Code, 200, "%v %s", got.Header(), string(body))
+	check.Must(t, got.Header().Get("Content-Type"), "application/atom+xml; charset=utf-8", "%v %s", got.Header(), string(body))
+	check.MustTrue(t, utf8.Valid(body), "got %d %v %s, want an Atom feed", got.Code, got.Header(), body)
 	for _, r := range string(body) {
 		if r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r >= 0xFFFD && r <= 0xFFFF {
 			t.Errorf("got character %U, want none that XML forbids", r)
@@ -196,19 +196,17 @@ func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 	check.OK(t, xml.Unmarshal(body, &f))
 	withoutTools := func(address string) string { address, _, _ = strings.Cut(address, "?"); return address }
 	self := slices.IndexFunc(f.Links, func(l xmlLink) bool { return l.Rel == "self" })
-	if f.ID == "" || f.Title == "" || f.Author.Name == "" || self < 0 || !strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/") || !strings.HasSuffix(withoutTools(f.Links[self].Href), ".atom") {
-		t.Errorf("got %+v, want all required elements", f)
-	}
+	check.True(t, f.ID != "" && f.Title != "" && f.Author.Name != "" && self >= 0, "got %+v, want all required elements", f)
+	check.True(t, strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/"), "got %+v, want all required elements", f)
+	check.True(t, strings.HasSuffix(withoutTools(f.Links[self].Href), ".atom"), "got %+v, want all required elements", f)
 	ids := map[string]bool{}
 	for _, e := range f.Entries {
-		if e.ID == "" || ids[e.ID] || e.Title == "" || e.Content == "" {
-			t.Errorf("got entry %+v, want all required elements", e)
-		}
+		check.True(t, e.ID != "", "got entry %+v, want all required elements", e)
+		check.Equal(t, ids[e.ID], false, "entry %+v", e)
+		check.True(t, e.Title != "" && e.Content != "", "got entry %+v, want all required elements", e)
 		ids[e.ID] = true
 		for _, l := range e.Links {
-			if !isIRI.MatchString(l.Href) {
-				t.Errorf("got link %s, want an IRI", l.Href)
-			}
+			check.True(t, isIRI.MatchString(l.Href), "got link %s, want an IRI", l.Href)
 		}
 		moment(t, e.Updated)
 	}
@@ -218,9 +216,8 @@ func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 
 func moment(t *testing.T, text string) {
 	t.Helper()
-	if _, err := time.Parse(time.RFC3339, text); err != nil {
-		t.Error(err)
-	}
+	_, err := time.Parse(time.RFC3339, text)
+	check.Equal(t, err, nil)
 }
 
 func titles(f parsed) (all []string) {
@@ -286,9 +283,8 @@ func TestFeeds(t *testing.T) {
 			many += fmt.Sprintf(",t%d", i)
 		}
 		for _, tools := range []string{"plume,", "Plume", many[1:]} {
-			if got := get(h, "prices.atom?tools="+tools); got.Code != 400 {
-				t.Errorf("%s: got %d %s, want 400", tools, got.Code, got.Body)
-			}
+			got := get(h, "prices.atom?tools="+tools)
+			check.Equal(t, got.Code, 400, "%s: %s", tools, got.Body)
 		}
 		prices := valid(t, get(h, "prices.atom"))
 		expect(t, "prices", titles(prices), []string{"B: paid → freemium", "Plume: 20 €/mois → 15 €/mois"})
@@ -404,18 +400,16 @@ func TestFeedsOverHTTP(t *testing.T) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", aTool("a", "A")))
 		first := get(h, "changes.atom")
 		tag := first.Header().Get("ETag")
-		if !strings.HasPrefix(tag, `"`) {
-			t.Errorf("ETag: got %s, want a quoted one", tag)
-		}
+		check.True(t, strings.HasPrefix(tag, `"`), "ETag: got %s, want a quoted one", tag)
 		again := get(h, "changes.atom", "If-None-Match", tag)
 		expect(t, "unchanged", []int{again.Code, again.Body.Len()}, []int{304, 0})
 		head := serve(h, http.MethodHead, "changes.atom")
 		expect(t, "HEAD", []any{head.Code, head.Body.Len(), head.Header().Get("ETag")}, []any{200, 0, tag})
 		expect(t, "POST", []any{serve(h, http.MethodPost, "changes.atom").Code, serve(h, http.MethodPost, "changes.atom").Header().Get("Allow")}, []any{405, "GET, HEAD"})
 		for _, name := range []string{"", "nothing.atom", "changes.atom/", "../feeds/x"} {
-			if got := get(h, name); got.Code != 404 || !strings.Contains(got.Body.String(), `"error"`) {
-				t.Errorf("%s: got %d %s, want 404", name, got.Code, got.Body)
-			}
+			got := get(h, name)
+			check.Equal(t, got.Code, 404, "%s: %s", name, got.Body)
+			check.Contains(t, got.Body.String(), `"error"`, name)
 		}
 		prices := get(h, "prices.atom").Header().Get("ETag")
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", aTool("a", "Autre")))
@@ -425,14 +419,12 @@ func TestFeedsOverHTTP(t *testing.T) {
 
 		// If the database is lost, cached feeds are still served and others are 503.
 		fresh := newHandler(s)
-		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE releases RENAME TO elsewhere"); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(s.Write.ExecContext(t.Context(), "ALTER TABLE releases RENAME TO elsewhere")).OK(t)
 		expect(t, "cached feed", get(h, "changes.atom").Header().Get("ETag"), changed.Header().Get("ETag"))
 		lost := get(fresh, "changes.atom")
-		if lost.Code != 503 || strings.Contains(lost.Body.String(), "releases") || lost.Header().Get("Retry-After") == "" {
-			t.Errorf("got %d %s, want 503 and Retry-After", lost.Code, lost.Body)
-		}
+		check.Equal(t, lost.Code, 503, lost.Body)
+		check.Lacks(t, lost.Body.String(), "releases")
+		check.True(t, lost.Header().Get("Retry-After") != "", "got %d %s, want 503 and Retry-After", lost.Code, lost.Body)
 	})
 }
 
@@ -447,9 +439,8 @@ func TestHostileTexts(t *testing.T) {
 		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", &dearer, &record.Retired{Slug: "b", Name: hostile, Category: "code", Reason: "pivot", RetiredAt: "2026-11-02", Note: hostile}))
 		for _, name := range []string{"changes.atom", "prices.atom", "cimetiere.atom"} {
 			got := get(h, name)
-			if strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "<![CDATA[") {
-				t.Errorf("%s: got markup in %s, want it escaped", name, got.Body)
-			}
+			check.Lacks(t, got.Body.String(), "<script", name)
+			check.Lacks(t, got.Body.String(), "<![CDATA[", name)
 			f := valid(t, got)
 			if len(f.Entries) == 0 || !slices.ContainsFunc(titles(f), func(title string) bool {
 				return strings.Contains(title, `<script>alert(1)</script> ]]> <![CDATA[ &amp; &#0;`) && strings.Contains(title, "é 😀")
@@ -525,17 +516,14 @@ func TestFeedsOfLongTexts(t *testing.T) {
 		size := got.Body.Len()
 		want := []string{"New tool: T19", "New tool: T18", "New tool: T17", "New tool: T16", "New tool: T15", "New tool: T14", "Edition 2 has more changes than fit in this feed"}
 		expect(t, "newest", titles(valid(t, got)), want)
-		if size > 2<<20 {
-			t.Errorf("size: got %d, want at most 2 MiB", size)
-		}
+		check.True(t, size <= 2<<20, "size: got %d, want at most 2 MiB", size)
 	})
 }
 
 // Every page links to every feed.
 func TestPagesLinkToTheFeeds(t *testing.T) {
 	pages := page.NewTemplates(fstest.MapFS{"pages/any.html": {Data: []byte(`{{define "main"}}{{end}}`)}}, "pages", nil)
-	html, err := pages.Render("any", page.Content{Service: "palmarès"})
-	check.OK(t, err)
+	html := check.Try(pages.Render("any", page.Content{Service: "palmarès"})).OK(t)
 	h := newHandler(testkit.Open(t, testkit.SQLite(t)))
 	var linked []string
 	for _, link := range regexp.MustCompile(`<link rel="alternate" type="application/atom\+xml" title="[^"]+" href="/feeds/([^"]+)">`).FindAllSubmatch(html, -1) {

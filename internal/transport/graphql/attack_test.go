@@ -10,12 +10,14 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"palmares/graph"
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/graphql"
@@ -69,12 +71,11 @@ func TestInvalidRequests(t *testing.T) {
 				Errors []struct{ Message string }
 			}
 			check.OK(t, json.Unmarshal([]byte(body), &result))
-			if recorder.Code != c.status || len(result.Errors) != 1 || result.Errors[0].Message != c.message || result.Data != nil {
-				t.Errorf("got %d %s, want %d %s", recorder.Code, body, c.status, c.message)
-			}
-			if strings.Contains(body, "s3cret") {
-				t.Errorf("got %s, want no secret in it", body)
-			}
+			check.Equal(t, recorder.Code, c.status, body)
+			check.Must(t, len(result.Errors), 1, body)
+			check.Equal(t, result.Errors[0].Message, c.message, body)
+			check.Equal(t, result.Data, nil, body)
+			check.Lacks(t, body, "s3cret")
 		})
 	}
 }
@@ -99,8 +100,7 @@ func TestItemsUnderAnotherName(t *testing.T) {
 		"{data {slug}}":                                       `Cannot query field \"data\" on type \"Query\".`,
 		"{tools {...F}} fragment F on ToolPage {data {slug}}": `Cannot query field \"data\" on type \"ToolPage\". Did you mean \"items\"?`,
 	} {
-		body, err := json.Marshal(map[string]string{"query": query})
-		check.OK(t, err)
+		body := check.Try(json.Marshal(map[string]string{"query": query})).OK(t)
 		r := httptest.NewRequest(http.MethodPost, "/graphql", bytes.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		got := httptest.NewRecorder()
@@ -121,9 +121,7 @@ func FuzzHandler(f *testing.F) {
 		r.Header.Set("Content-Type", "application/json")
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, r)
-		if recorder.Code >= 500 || !json.Valid(recorder.Body.Bytes()) {
-			t.Errorf("got %d %s, want valid JSON and no server error", recorder.Code, recorder.Body)
-		}
+		check.True(t, recorder.Code < 500 && json.Valid(recorder.Body.Bytes()), "got %d %s, want valid JSON and no server error", recorder.Code, recorder.Body)
 	})
 }
 
@@ -139,25 +137,22 @@ func TestCachedRequestsUseLimitedMemory(t *testing.T) {
 		Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses, Tools: func() int { return 5_000 },
 	}), responses, graphql.StreamConfig{})
 	costly := `{"query":"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}"}`
-	if got := serve(handler, post(costly, "")); !strings.Contains(got.Body.String(), "QUERY_TOO_COMPLEX") {
-		t.Fatalf("got %s, want a rejection", got.Body)
-	}
+	got := serve(handler, post(costly, ""))
+	check.MustTrue(t, strings.Contains(got.Body.String(), "QUERY_TOO_COMPLEX"), "got %s, want a rejection", got.Body)
 	check.Equal(t, responses.Entries(), 0, "items in the cache after a rejection")
 	before := heap()
 	for i := range 300 {
 		// Dozens of long lists, which differ from request to request.
 		query := fmt.Sprintf(`query Q%d($f: ToolFilter) {`, i) + repeated(40, `a%d: tools(limit: 1, filter: {categories: [`+strings.TrimSpace(strings.Repeat(`\"c\" `, 60))+`]}) {meta {total}} `) + `b: tools(limit: 1, filter: $f) {meta {total}}}`
 		body := fmt.Sprintf(`{"query":"%s","variables":{"f":{"categories":[%s"x%d"]}}}`, query, strings.Repeat(`"c",`, 90), i)
-		if got := serve(handler, post(body, "")); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"data"`) {
-			t.Fatalf("got %d %.200s, want data", got.Code, got.Body)
-		}
+		got := serve(handler, post(body, ""))
+		check.Must(t, got.Code, http.StatusOK, "%.200s", got.Body)
+		check.MustTrue(t, strings.Contains(got.Body.String(), `"data"`), "got %d %.200s, want data", got.Code, got.Body)
 	}
-	if w := responses.Weight(); w > budget*11/10 {
-		t.Errorf("got %d bytes cached, want about %d", w, budget)
-	}
-	if grown := heap() - before; grown > 2*budget {
-		t.Errorf("got %d more bytes on the heap, want at most %d", grown, 2*budget)
-	}
+	w := responses.Weight()
+	check.True(t, w <= budget*11/10, "got %d bytes cached, want about %d", w, budget)
+	grown := heap() - before
+	check.True(t, grown <= 2*budget, "got %d more bytes on the heap, want at most %d", grown, 2*budget)
 }
 
 // Cached responses are executed again for the next release, but do not keep their parsed
@@ -172,16 +167,13 @@ func TestCachedResponsesDoNotRetainDocuments(t *testing.T) {
 	before := heap()
 	for i := range requests {
 		query := fmt.Sprintf("query Q%d {", i) + repeated(35, `a%d: tools(filter: {categories: [`+strings.Repeat(`\"c\" `, 90)+`]}) {meta {total}} `) + "}"
-		if got := serve(handler, post(`{"query":"`+query+`"}`, "")); !strings.HasPrefix(got.Body.String(), `{"data":{`) {
-			t.Fatalf("got %d %.200s, want data", got.Code, got.Body)
-		}
+		got := serve(handler, post(`{"query":"`+query+`"}`, ""))
+		check.MustTrue(t, strings.HasPrefix(got.Body.String(), `{"data":{`), "got %d %.200s, want data", got.Code, got.Body)
 	}
-	if n := responses.Entries(); n < requests {
-		t.Fatalf("got %d items in the cache, want at least %d", n, requests)
-	}
-	if grown := (heap() - before) / requests; grown > 100_000 {
-		t.Errorf("got %d bytes for each response, want at most 100,000", grown)
-	}
+	n := responses.Entries()
+	check.MustTrue(t, n >= requests, "got %d items in the cache, want at least %d", n, requests)
+	grown := (heap() - before) / requests
+	check.True(t, grown <= 100_000, "got %d bytes for each response, want at most 100,000", grown)
 	runtime.KeepAlive(responses)
 }
 
@@ -201,4 +193,84 @@ func repeated(n int, format string) string {
 		fmt.Fprintf(&text, format, i)
 	}
 	return text.String()
+}
+
+func TestResponseLimitOverHTTP(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	feedtest.Publish(t, s, demo.Catalog())
+	limits := graph.DefaultLimits
+	limits.Response = 500
+	h := newHandler(newExecutorWith(s, limits))
+	for accept, status := range map[string]int{"application/graphql-response+json": http.StatusBadRequest, "application/json": http.StatusOK} {
+		for _, query := range []string{"{tools {items {slug name tagline}}}", "{__schema {types {name}}}"} {
+			r := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(fmt.Sprintf(`{"query": %q}`, query)))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", accept)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			check.Equal(t, w.Code, status, "%s, %s: %s", accept, query, w.Body)
+			check.Contains(t, w.Body.String(), `"RESPONSE_TOO_LARGE"`, "%s, %s", accept, query)
+			check.Lacks(t, w.Body.String(), `"data"`, "%s, %s", accept, query)
+		}
+	}
+}
+
+// A query that takes too long is the caller's error, unless the database is
+// unavailable. A timeout of the server's own operation is a server error.
+func TestQueryTimeout(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		feedtest.Publish(t, s, demo.Catalog())
+		healthy := true
+		var log bytes.Buffer
+		limits := graph.DefaultLimits
+		limits.Time = time.Nanosecond
+		e := graphtest.New(graph.Config{
+			Catalog: s, Limits: limits, Log: slog.New(slog.NewTextHandler(&log, nil)), Healthy: func() bool { return healthy },
+		})
+		check.OK(t, e.Preload(t.Context())) // callers are not blamed for waiting for the catalog
+		log.Reset()
+		h := newHandler(e)
+		const query = `{tools {items {slug}}}`
+		for _, media := range []string{"application/json", "application/graphql-response+json"} {
+			got := serve(h, post(`{"query":"`+query+`"}`, media))
+			if body := got.Body.String(); got.Code != http.StatusUnprocessableEntity || !strings.Contains(body, `"code":"QUERY_TIMEOUT"`) ||
+				!strings.Contains(body, "The query took longer than 1ns. Request fewer items or use simpler filters.") || got.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("%s: got %d %s, want 422 QUERY_TIMEOUT", media, got.Code, body)
+			}
+		}
+		check.Equal(t, log.Len(), 0, "log lines %s", &log)
+
+		healthy = false
+		got := serve(h, post(`{"query":"`+query+`"}`, ""))
+		check.Equal(t, got.Code, http.StatusServiceUnavailable, got.Body)
+		check.Contains(t, got.Body.String(), `"code":"UNAVAILABLE"`)
+		check.True(t, got.Header().Get("Retry-After") != "", "got %d %s, want 503 UNAVAILABLE", got.Code, got.Body)
+
+		healthy = true
+		op := check.Try(graph.NewOperation(query)).OK(t)
+		if got := e.Execute(t.Context(), graph.Request{Operation: op}).Problem(); got == nil || got.Code != "TIMEOUT" || got.Code.Status() != http.StatusServiceUnavailable {
+			t.Errorf("the server's own operation: got %+v, want 503 TIMEOUT", got)
+		}
+		check.Contains(t, log.String(), "code=TIMEOUT", "log lines: %s", &log)
+	})
+}
+
+// A response stays cached until the next release.
+func TestChangesAreCachedPerRelease(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		feedtest.Publish(t, s, demo.Catalog())
+		responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
+		h := graphql.NewHandler(newExecutor(s), responses, graphql.StreamConfig{})
+		const body = `{"query":"{changes(order: newest_first, first: 1) {nodes {release}}}"}`
+		for range 2 {
+			expect(t, "first", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":1}]}}}`)
+		}
+		expect(t, "executions", responses.Misses.Load(), 1)
+		feedtest.Publish(t, s, bytes.Replace(demo.Catalog(), []byte("2026-11-10"), []byte("2026-11-11"), 1))
+		responses.Publish(2)
+		for range 2 {
+			expect(t, "second", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":2}]}}}`)
+		}
+		expect(t, "executions", responses.Misses.Load(), 2)
+	})
 }

@@ -3,6 +3,7 @@ package graphql
 import (
 	"encoding/json"
 	"net/url"
+	"palmares/internal/dev/check"
 	"reflect"
 	"strings"
 	"testing"
@@ -38,9 +39,8 @@ func FuzzQueryString(f *testing.F) {
 		got, gotProblem := parseQueryString(values.Encode())
 		// Values that are not JSON by themselves can be together with their neighbors.
 		if variables != "" && checkJSON("", variables) != nil || extensions != "" && checkJSON("", extensions) != nil {
-			if gotProblem == nil || gotProblem.status != 400 {
-				t.Errorf("%q and %q: got %+v, want a 400", variables, extensions, got)
-			}
+			check.MustTrue(t, gotProblem != nil, "%q and %q: got %+v, want a 400", variables, extensions, got)
+			check.Equal(t, gotProblem.status, 400, "%q and %q: %+v", variables, extensions, got)
 			return
 		}
 		want, wantProblem := parseBody("{" + strings.Join(members, ",") + "}")

@@ -2,20 +2,29 @@ package graphql_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/auth"
 	"palmares/ent"
+	"palmares/graph"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/release"
+	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
@@ -56,9 +65,8 @@ func TestGraphQLOverHTTPAuditsWithNode(t *testing.T) {
 	cmd := exec.CommandContext(ctx, "node", "run.mjs", server.URL)
 	cmd.Dir = dir
 	const want = "61 passed, 0 failed"
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
-		t.Errorf("got %v and\n%s\nwant %s", err, out, want)
-	}
+	out := check.Try(cmd.CombinedOutput()).OK(t)
+	check.Contains(t, string(out), want)
 }
 
 func TestMediaTypes(t *testing.T) {
@@ -94,9 +102,8 @@ func TestMediaTypes(t *testing.T) {
 		`{"query":"{a: feed {release} b: feed {release}}","operationName":"none"}`: {400, 200},
 	} {
 		for i, accept := range []string{modern, old} {
-			if got := serve(h, post(body, accept)); got.Code != statuses[i] {
-				t.Errorf("%s as %s: got %d %s, want %d", body, accept, got.Code, got.Body, statuses[i])
-			}
+			got := serve(h, post(body, accept))
+			check.Equal(t, got.Code, statuses[i], "%s as %s: %s", body, accept, got.Body)
 		}
 	}
 }
@@ -126,9 +133,9 @@ func TestPersistedQueries(t *testing.T) {
 	const hash = "8f33175c331934c89aa5b78b3a21a295d6daeeb497fe5bd8bff326f850a8f04b"
 	const named = `{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + hash + `"}}}`
 	unknown := serve(h, post(named, ""))
-	if unknown.Code != 200 || !strings.Contains(unknown.Body.String(), `"PersistedQueryNotFound"`) || !strings.Contains(unknown.Body.String(), `"PERSISTED_QUERY_NOT_FOUND"`) {
-		t.Errorf("got %d %s, want 200 PersistedQueryNotFound", unknown.Code, unknown.Body)
-	}
+	check.Equal(t, unknown.Code, 200, unknown.Body)
+	check.Contains(t, unknown.Body.String(), `"PersistedQueryNotFound"`)
+	check.Contains(t, unknown.Body.String(), `"PERSISTED_QUERY_NOT_FOUND"`)
 	const want = `{"data":{"feed":{"release":1}}}`
 	expect(t, "registered", serve(h, post(strings.Replace(named, `{"ext`, `{"query":"{feed {release}}","ext`, 1), "")).Body.String(), want)
 	expect(t, "known", serve(h, post(named, "")).Body.String(), want)
@@ -155,9 +162,7 @@ func TestUnavailableDatabase(t *testing.T) {
 func TestDatabaseFailsDuringOperation(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		feedtest.Publish(t, s, demo.Catalog())
-		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE categories RENAME TO elsewhere"); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(s.Write.ExecContext(t.Context(), "ALTER TABLE categories RENAME TO elsewhere")).OK(t)
 		got := serve(newHandler(newExecutor(s)), post(`{"query":"{feed {release} categories {slug}}"}`, ""))
 		expect(t, "response", got.Body.String(), `{"errors":[{"message":"The catalog is temporarily unavailable. Try again in a minute.","extensions":{"code":"UNAVAILABLE"}}]}`)
 		expect(t, "status", got.Code, 503)
@@ -184,7 +189,127 @@ func TestPanicIsMasked(t *testing.T) {
 	serve(h, post(`{"query":"{feed {release}}"}`, "")) // loads the release
 	catalog.panics = true
 	got := serve(h, post(`{"query":"{changes(first: 1) {nodes {id}}}"}`, ""))
-	if body := got.Body.String(); !strings.Contains(body, "Something went wrong on our side.") || strings.Contains(body, "nil pointer") {
-		t.Errorf("got %d %s, want a generic message", got.Code, body)
+	body := got.Body.String()
+	check.Contains(t, body, "Something went wrong on our side.", got.Code)
+	check.Lacks(t, body, "nil pointer", got.Code)
+}
+
+// Documents that differ only in formatting share a cached response. All others
+// have their own.
+func TestEquivalentDocumentsShareResponse(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	feedtest.Publish(t, s, demo.Catalog())
+	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
+	handler := graphql.NewHandler(newExecutor(s), responses, graphql.StreamConfig{})
+	misses := func(r *http.Request, want string) int64 {
+		t.Helper()
+		before := responses.Misses.Load()
+		check.Contains(t, serve(handler, r).Body.String(), want)
+		return responses.Misses.Load() - before
+	}
+	const one = `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}","variables":{"n":1,"s":"name_asc"}}`
+	misses(post(one, ""), "aquatinte-4")
+	get := httptest.NewRequest(http.MethodGet, "/graphql?query="+url.QueryEscape("query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}")+`&variables=`+url.QueryEscape(`{"s":"name_asc","n":1}`), nil)
+	for name, r := range map[string]*http.Request{
+		"the same":    post(one, ""),
+		"spaces":      post(`{"query":"query($n:Int!$s:ToolSort!){tools(limit:$n,,sort:$s){items{slug}}}","variables":{"n":1,"s":"name_asc"}}`, ""),
+		"comments":    post(`{"query":"# hello\nquery ($n: Int!, $s: ToolSort!) {\n  tools(limit: $n, sort: $s) { # tools\n items {slug}}}","variables":{"n":1,"s":"name_asc"}}`, ""),
+		"other order": post(`{"variables":{"s":"name_asc","n":1.0},"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}"}`, ""),
+		"GET":         get,
+	} {
+		check.Equal(t, misses(r, "aquatinte-4"), 0, "%s: executions", name)
+	}
+	for name, body := range map[string]string{
+		"another field":    `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {name}}}","variables":{"n":1,"s":"name_asc"}}`,
+		"another variable": `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}","variables":{"n":2,"s":"name_asc"}}`,
+		"an alias":         `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug: slug}}}","variables":{"n":1,"s":"name_asc"}}`,
+		"a string":         `{"query":"{tools(filter: {search: \"a # b\"}) {items {slug}}}"}`,
+		"a longer string":  `{"query":"{tools(filter: {search: \"a # c\"}) {items {slug}}}"}`,
+	} {
+		check.Equal(t, misses(post(body, ""), `"data"`), 1, "%s: executions", name)
+	}
+	check.Equal(t, misses(post(one, "application/graphql-response+json"), "aquatinte-4"), 1, "another media type: executions")
+}
+
+// Invalid documents have their own errors, and a response with embeddings is sent
+// only to callers who may read them.
+func TestErrorsAndEmbeddingsAreNotShared(t *testing.T) {
+	h := demoHandler(t)
+	for range 2 {
+		for body, want := range map[string]string{
+			`{"query":"{bogus}"}`:                              `Cannot query field`,
+			`{"query":"{tools(limit: 500) {items {slug}}}"}`:   "(got 500)",
+			`{"query":"{tools(limit: 501) {items {slug}}}"}`:   "(got 501)",
+			`{"query":"{"}`:                                    "Expected Name",
+			`{"query":"{embeddings(slug: \"plume\") {hash}}"}`: "Embeddings require an account. Send an API key as a bearer token in the Authorization header, or sign in with OAuth.",
+		} {
+			check.Contains(t, serve(h, post(body, "")).Body.String(), want, body)
+		}
+		keyed := post(`{"query":"{embeddings(slug: \"plume\") {hash}}"}`, "")
+		keyed = keyed.WithContext(auth.WithCaller(keyed.Context(), auth.Caller{Plan: auth.Pro}))
+		check.Contains(t, serve(h, keyed).Body.String(), "sha256-", "with a key: want a hash")
+	}
+}
+
+// Documents with the maximum number of tokens are not mixed up.
+func TestDocumentsAtTokenLimit(t *testing.T) {
+	h := demoHandler(t)
+	for _, query := range []string{"{tools(limit:1){meta{total}}}", "{tools(limit:2){items{slug}}}"} {
+		for missing := range 40 {
+			padded := query + strings.Repeat(`#\n`, 4000-missing)
+			got := serve(h, post(`{"query":"`+padded+`"}`, "")).Body.String()
+			wanted := strings.Contains(query, "meta") == strings.Contains(got, "meta")
+			check.MustTrue(t, wanted || strings.Contains(got, "token limit"), "%s: got %s, want its own response", query, got)
+		}
+	}
+}
+
+// A persisted query is registered even if its response is already cached.
+func TestPersistedQueryWithCachedResponse(t *testing.T) {
+	h := demoHandler(t)
+	const query = "{feed {credit}}"
+	named := fmt.Sprintf(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"%x"}}}`, sha256.Sum256([]byte(query)))
+	want := serve(h, post(`{"query":"`+query+`"}`, "")).Body.String()
+	serve(h, post(strings.Replace(named, `{"ext`, `{"query":"`+query+`","ext`, 1), ""))
+	expect(t, "by its hash", serve(h, post(named, "")).Body.String(), want)
+}
+
+// deprecate deprecates a field for the duration of a test.
+func deprecate(t *testing.T, typeName, name, reason string) {
+	field := graph.Schema().Types[typeName].Fields.ForName(name)
+	before := field.Directives
+	t.Cleanup(func() { field.Directives = before })
+	field.Directives = ast.DirectiveList{{Name: "deprecated", Arguments: ast.ArgumentList{{Name: "reason", Value: &ast.Value{Kind: ast.StringValue, Raw: reason}}}}}
+}
+
+func TestDeprecatedFields(t *testing.T) {
+	deprecate(t, "Statistics", "toolsTested", "Use `toolsTotal`. Deprecated since 2026-11-16, to be removed on 2027-06-30.")
+	deprecate(t, "Statistics", "toolsRetired", "Deprecated since 2026-11-20, to be removed on 2027-01-01.")
+	deprecate(t, "Statistics", "toolsTotal", "Without dates.")
+	h := demoHandler(t)
+	for query, want := range map[string][2]string{
+		"{stats {toolsTotal}}":                                       {},
+		"{stats {toolsTested}}":                                      {"@1794787200", "Wed, 30 Jun 2027 00:00:00 GMT"},
+		"{stats {... {toolsTested}}}":                                {"@1794787200", "Wed, 30 Jun 2027 00:00:00 GMT"},
+		"{stats {...F ...F}} fragment F on Statistics {toolsTested}": {"@1794787200", "Wed, 30 Jun 2027 00:00:00 GMT"},
+		"{stats {toolsTested toolsRetired}}":                         {"@1794787200", "Fri, 01 Jan 2027 00:00:00 GMT"},
+	} {
+		for range 2 { // the second response is cached
+			got := serve(h, httptest.NewRequest(http.MethodGet, "/graphql?query="+url.QueryEscape(query), nil)).Header()
+			linked := slices.Contains(got["Link"], `</changelog>; rel="deprecation"; type="text/html"`)
+			check.Equal(t, got.Get("Deprecation"), want[0], "%s: %v", query, got)
+			check.Equal(t, got.Get("Sunset"), want[1], "%s: %v", query, got)
+			check.Equal(t, linked, want[0] != "", "%s: %v", query, got)
+		}
+	}
+}
+
+func TestErrorsLinkHelp(t *testing.T) {
+	h := demoHandler(t)
+	got := serve(h, httptest.NewRequest(http.MethodGet, "/graphql", nil))
+	check.Equal(t, got.Code, 400, got.Header())
+	check.True(t, slices.Contains(got.Header()["Link"], `</docs>; rel="help"`), "got %d %v, want 400 with a link to help", got.Code, got.Header())
+	if got := serve(h, httptest.NewRequest(http.MethodGet, "/graphql?query={stats{toolsTotal}}", nil)); got.Code != 200 || got.Header()["Link"] != nil {
+		t.Errorf("got %d %v, want 200 without it", got.Code, got.Header())
 	}
 }

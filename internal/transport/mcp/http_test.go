@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/publish"
+	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
 )
 
 // A repeated call gets the same reply with its own ID until the next release.
@@ -29,11 +32,9 @@ func TestRepeatedCalls(t *testing.T) {
 		}
 		check.Equal(t, c.counted.Load(), int64(i+2), "counted calls")
 	}
-	editions, err := demo.Editions()
-	check.OK(t, err)
+	editions := check.Try(demo.Editions()).OK(t)
 	last := strings.Replace(string(editions[len(editions)-1].Feed), `"updated_at":"`+editions[len(editions)-1].Date, `"updated_at":"2027-01-01`, 1)
-	_, err = publish.Import(t.Context(), c.store, feed.NewLines(strings.NewReader(last)), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), c.store, feed.NewLines(strings.NewReader(last)), publish.Options{})).OK(t)
 	c.cfg.Cache.Publish(len(editions) + 1)
 	check.Contains(t, call("1"), "Release 9 of 2027-01-01", "want the new release")
 }
@@ -54,9 +55,10 @@ func TestQuota(t *testing.T) {
 	}
 	for range 2 {
 		w := c.post(fmt.Sprintf(call, 4))
-		if got := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "quota is used up") {
-			t.Errorf("over the quota: got %s, want an error", got)
-		}
+		got := w.Body.String()
+		check.Equal(t, w.Code, http.StatusOK, "over the quota")
+		check.Contains(t, got, `"isError":true`, "over the quota")
+		check.Contains(t, got, "quota is used up", "over the quota")
 	}
 	check.Contains(t, c.post(read).Body.String(), `"code":-32000`, "over the quota: want an error")
 }
@@ -138,9 +140,10 @@ func TestBadRequests(t *testing.T) {
 				Message string
 			}
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != e.status || got.Error.Code != e.code || got.Error.Message == "" {
-			t.Errorf("%s: got %d %.300s, want %d and the code %d", name, w.Code, w.Body, e.status, e.code)
-		}
+		check.OK(t, json.Unmarshal(w.Body.Bytes(), &got), name)
+		check.Equal(t, w.Code, e.status, "%s: %.300s", name, w.Body)
+		check.Equal(t, got.Error.Code, e.code, "%s: %.300s", name, w.Body)
+		check.True(t, got.Error.Message != "", "%s: got %d %.300s, want %d and the code %d", name, w.Code, w.Body, e.status, e.code)
 	}
 	check.Equal(t, c.post(call, "Mcp-Session-Id", "never-issued").Code, http.StatusOK, "with a session ID: want it ignored")
 	r := httptest.NewRequest(http.MethodGet, Path, nil)
@@ -168,9 +171,9 @@ func TestPanics(t *testing.T) {
 	c := onSQLite(t)
 	c.addTool("panic", "Panic", "Panics.", map[string]any{"type": "object"}, nil, func(context.Context, json.RawMessage) (*result, error) { panic("mistake") })
 	w := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"panic"}}`)
-	if got := w.Body.String(); !strings.Contains(got, `"code":-32603`) || strings.Contains(got, "mistake") {
-		t.Errorf("got %s, want an internal error without its cause", got)
-	}
+	got := w.Body.String()
+	check.Contains(t, got, `"code":-32603`)
+	check.Lacks(t, got, "mistake")
 }
 
 // FuzzHandler checks that no MCP message causes a server error, and that every response is
@@ -189,9 +192,8 @@ func FuzzHandler(f *testing.F) {
 		for range 2 { // the second time as a repeated call
 			w := c.post(body, "Mcp-Protocol-Version", revision)
 			isJSON := w.Body.Len() == 0 || json.Valid(w.Body.Bytes()) || w.Header().Get("Content-Type") == "text/event-stream"
-			if w.Code >= 500 || !isJSON {
-				t.Errorf("got %d %s, want valid JSON and no server error", w.Code, w.Body)
-			}
+			check.True(t, w.Code < 500, "got %d %s, want valid JSON and no server error", w.Code, w.Body)
+			check.Equal(t, isJSON, true, "%d %s", w.Code, w.Body)
 		}
 	})
 }
@@ -226,8 +228,107 @@ func TestChallenges(t *testing.T) {
 		c.cfg.Challenge = func(*http.Request) string { return "Bearer x" }
 		c.counted.Store(0)
 		got := c.post(test.body, headers...)
-		if challenged := got.Header().Get("WWW-Authenticate") == "Bearer x"; got.Code != test.want || challenged != (test.want == 401) {
-			t.Errorf("%s: got %d %v, want %d", test.name, got.Code, got.Header(), test.want)
+		check.Equal(t, got.Code, test.want, "%s: %v", test.name, got.Header())
+		check.Equal(t, got.Header().Get("WWW-Authenticate") == "Bearer x", test.want == 401, "%s: %v", test.name, got.Header())
+	}
+}
+
+func TestSearch(t *testing.T) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
+		c := newCatalog(t, s)
+		for _, e := range []struct {
+			query string
+			first []string // the IDs of the first results
+		}{
+			{"Plume", []string{"tool:plume"}},
+			{"plume vs écritoire", []string{"tool:ecritoire-cie", "comparatif:plume-vs-ecritoire-cie"}},
+			{"Which tool is best to clean podcasts, balados?", []string{"tool:voix-ardoise"}},
+			{"vigie", []string{"cimetiere:vigie-3"}},
+			{"Which one of all the tools that you have in the list would be the best for me if I make balados?", []string{"tool:voix-ardoise"}},
+			{strings.Repeat("x", 300), nil},
+			{"zzzzzz", nil},
+		} {
+			var found struct {
+				Results []hit
+				Hint    string
+			}
+			check.OK(t, json.Unmarshal(c.tool(t, "search", `{"query":"`+e.query+`"}`).StructuredContent, &found))
+			var ids []string
+			for _, h := range found.Results {
+				ids = append(ids, h.ID)
+				check.True(t, h.Title != "" && strings.HasPrefix(h.URL, "https://"), "%s: got %+v, want a title and a URL", e.query, h)
+			}
+			if len(ids) < len(e.first) || len(ids) > maxHits || !slices.Equal(ids[:len(e.first)], e.first) || (len(e.first) == 0) != strings.Contains(found.Hint, "Categories: agents") {
+				t.Errorf("%s: got %v and the hint %q, want %v first, or a hint", e.query, ids, found.Hint, e.first)
+			}
+			for _, id := range ids {
+				got := c.tool(t, "fetch", `{"id":"`+id+`"}`)
+				var p page
+				if json.Unmarshal([]byte(got.text()), &p) != nil || p.ID != id || p.Title == "" || p.URL == "" || !strings.Contains(p.Text, credit) || len(p.Metadata) < 2 {
+					t.Errorf("fetch %s: got %+v, want the whole result", id, p)
+				}
+			}
 		}
+	})
+}
+
+func TestUnknownIDs(t *testing.T) {
+	c := onSQLite(t)
+	for id, want := range map[string]string{
+		"plume":                         `id must be tool:, comparatif: or cimetiere: and a slug (got "plume"). Did you mean tool:plume?`,
+		"tool:plmue":                    `id: there is no "tool:plmue". Did you mean tool:plume?`,
+		"comparatif:plume-vs-ecritoire": `Did you mean comparatif:plume-vs-ecritoire-cie?`,
+		"tool:zzzzzzzzzz":               `Call search to find it.`,
+		"vigie-3":                       `Did you mean cimetiere:vigie-3?`,
+		"":                              `id must not be empty.`,
+	} {
+		got := c.tool(t, "fetch", `{"id":"`+id+`"}`)
+		check.Equal(t, got.IsError, true, id)
+		check.Contains(t, got.text(), want, id)
+	}
+	retired := c.tool(t, "fetch", `{"id":"tool:vigie-3"}`)
+	check.Contains(t, retired.text(), `"id":"cimetiere:vigie-3"`, "a retired tool: want it with its own ID")
+}
+
+func TestReviewResource(t *testing.T) {
+	c := onSQLite(t)
+	read := func(slug string, headers ...string) string {
+		return c.post(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"palmares://reviews/`+slug+`"}}`, headers...).Body.String()
+	}
+	check.Contains(t, read("plume"), "Embeddings require an account.", "without a key: want an error")
+	got := read("plume", "Authorization", "Bearer x")
+	check.Contains(t, got, `# Plume\n\n## verdict\n\n`, "a key")
+	check.Contains(t, got, credit, "a key")
+	check.Contains(t, read("trame-72", "Authorization", "Bearer x"), `There is no review of \"trame-72\"`, "a tool without a review: want an error")
+}
+
+func TestCompareThreeTools(t *testing.T) {
+	c := onSQLite(t)
+	var three, two map[string]json.RawMessage
+	check.OK(t, json.Unmarshal(c.tool(t, "compare_tools", `{"a":"plume","b":"enclume-8","c":"ecritoire-cie"}`).StructuredContent, &three))
+	check.OK(t, json.Unmarshal(c.tool(t, "compare_tools", `{"a":"plume","b":"ecritoire-cie"}`).StructuredContent, &two))
+	check.Contains(t, string(three["c"]), `"slug":"ecritoire-cie"`)
+	check.Contains(t, string(three["published_ac"]), "plume-vs-ecritoire-cie")
+	check.Equal(t, string(three["published_bc"]), `{"items":[]}`)
+	check.Must(t, len(two), 3, "want only a, b and published")
+	check.Contains(t, string(two["published"]), "plume-vs-ecritoire-cie", "want only a, b and published")
+	got := c.tool(t, "compare_tools", `{"a":"plume","b":"enclume-8","c":"ecritoire"}`)
+	check.Equal(t, got.IsError, true)
+	check.Contains(t, got.text(), `c: no tool has the slug "ecritoire". Did you mean ecritoire-cie`)
+}
+
+func TestEmptyListsHelp(t *testing.T) {
+	c := onSQLite(t)
+	for _, e := range []struct{ name, arguments, want string }{
+		{"search_tools", `{"category":"code","score_min":10}`, "No tool matches all conditions. Omit or relax one of: category, score_min."},
+		{"search_tools", `{"search":"vigie-3"}`, "Retired tools with similar names, for get_tool: vigie-3."},
+		{"retired_tools", `{"reason":"mort","category":"agents"}`, "No retired tool matches all conditions. Omit or relax one of: category, reason."},
+		{"retired_tools", `{"search":"vigie-4"}`, "Retired tools with similar names: vigie-3."},
+		{"price_changes", `{"slug":"plmue"}`, `No tool has the slug "plmue". Did you mean plume? The latest releases: 8 (2026-11-10), `},
+		{"whats_new", `{"since":"2999-01-01"}`, "No change matches all conditions. Omit or relax one of: since. The latest releases: 8 (2026-11-10), "},
+	} {
+		got := c.tool(t, e.name, e.arguments)
+		check.Equal(t, got.IsError, false, "%s %s", e.name, e.arguments)
+		check.Contains(t, got.text(), e.want, "%s %s", e.name, e.arguments)
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"reflect"
 	"slices"
@@ -54,8 +56,7 @@ func newCatalog(t testing.TB, s *store.Store) *catalog {
 	c := &catalog{store: s, quota: 1_000_000, limit: 1_000_000, executor: graphtest.New(graph.Config{Catalog: s, Log: log})}
 	responses := cache.New(4<<20, nil, log)
 	responses.Publish(release)
-	var err error
-	c.Server, err = New(Config{
+	c.Server = check.Try(New(Config{
 		Executor: c.executor, Cache: responses, PublicURL: publicURL, ServiceName: "palmares", ServiceURL: publicURL, Credit: credit,
 		Schema: "type Query", Guides: []Guide{{Name: "paging", Title: "Paging", Summary: "Pages.", Markdown: "# Paging"}}, MaxBody: 100_000, Log: log,
 		Count: func(w http.ResponseWriter, _ *http.Request) error {
@@ -69,8 +70,7 @@ func newCatalog(t testing.TB, s *store.Store) *catalog {
 			c.free++
 			return c.free <= c.limit
 		},
-	})
-	check.OK(t, err)
+	})).OK(t)
 	return c
 }
 
@@ -118,9 +118,9 @@ func (c *catalog) tool(t testing.TB, name, arguments string, headers ...string) 
 	t.Helper()
 	w := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, arguments), headers...)
 	var response struct{ Result *called }
-	if err := json.Unmarshal(w.Body.Bytes(), &response); err != nil || response.Result == nil || w.Code != http.StatusOK {
-		t.Fatalf("%s %s: got %d %s, want a result", name, arguments, w.Code, w.Body)
-	}
+	check.OK(t, json.Unmarshal(w.Body.Bytes(), &response), "%s %s", name, arguments)
+	check.MustTrue(t, response.Result != nil, "%s %s: got %d %s, want a result", name, arguments, w.Code, w.Body)
+	check.Must(t, w.Code, http.StatusOK, "%s %s: %s", name, arguments, w.Body)
 	return *response.Result
 }
 
@@ -159,9 +159,7 @@ func TestEveryTool(t *testing.T) {
 			if a := tool.Annotations; tool.Title == "" || tool.Description == "" || a.ReadOnlyHint == nil || !*a.ReadOnlyHint || a.OpenWorldHint == nil || *a.OpenWorldHint {
 				t.Errorf("%s: got %+v, want a title, a description, readOnlyHint true and openWorldHint false", tool.Name, tool)
 			}
-			if len(examples[tool.Name]) == 0 {
-				t.Errorf("%s: got no example, want one", tool.Name)
-			}
+			check.True(t, len(examples[tool.Name]) != 0, "%s: got no example, want one", tool.Name)
 			check.Equal(t, (tool.OutputSchema == nil), (tool.Name == "graphql_query"), "%s: output schema: %v", tool.Name, tool.OutputSchema)
 			for _, arguments := range examples[tool.Name] {
 				validate(t, tool.Name+" input", tool.InputSchema, arguments, tool.Name == "search_tools" || strings.Contains(arguments, `"as_of":2`))
@@ -191,10 +189,8 @@ func validate(t *testing.T, name string, schema any, text string, lenient bool) 
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
 	check.OK(t, compiler.AddResource("schema.json", schema))
-	compiled, err := compiler.Compile("schema.json")
-	check.OK(t, err)
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	check.OK(t, err)
+	compiled := check.Try(compiler.Compile("schema.json")).OK(t)
+	value := check.Try(jsonschema.UnmarshalJSON(strings.NewReader(text))).OK(t)
 	if err := compiled.Validate(value); err != nil && !lenient {
 		t.Errorf("%s: got %s, which its schema does not allow: %v", name, text, err)
 	}
@@ -209,8 +205,7 @@ func TestToolList(t *testing.T) {
 	if *update {
 		check.OK(t, os.WriteFile("testdata/tools.json", got.Bytes(), 0o644))
 	}
-	want, err := os.ReadFile("testdata/tools.json")
-	check.OK(t, err)
+	want := check.Try(os.ReadFile("testdata/tools.json")).OK(t)
 	check.Equal(t, got.String(), string(want), "list of tools that differs from testdata/tools.json; to update it, run go test -update ./internal/transport/mcp")
 }
 
@@ -248,9 +243,9 @@ func TestErrorsHelp(t *testing.T) {
 			{"graphql_query", `{"query":"{tools(limit: 200) {items {comparisons(limit: 200) {title toolA {comparisons(limit: 200) {title}}}}}}"}`, `which exceeds the limit of 20000`},
 			{"graphql_query", `{"query":"subscription {catalogPublished {release}}"}`, `stream`},
 		} {
-			if got := c.tool(t, e.name, e.arguments); !got.IsError || !strings.Contains(got.text(), e.want) {
-				t.Errorf("%s %s: got %q, want an error with %q", e.name, e.arguments, got.text(), e.want)
-			}
+			got := c.tool(t, e.name, e.arguments)
+			check.Equal(t, got.IsError, true, "%s %s", e.name, e.arguments)
+			check.Contains(t, got.text(), e.want, "%s %s", e.name, e.arguments)
 		}
 	})
 }
@@ -259,8 +254,7 @@ func TestErrorsHelp(t *testing.T) {
 func TestSameAsREST(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		c := newCatalog(t, s)
-		api, err := rest.NewHandler(rest.Config{PublicURL: publicURL}, c.executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
-		check.OK(t, err)
+		api := check.Try(rest.NewHandler(rest.Config{PublicURL: publicURL}, c.executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))).OK(t)
 		for _, e := range []struct{ name, arguments, path string }{
 			{"search_tools", `{}`, "/api/v1/tools?limit=10"},
 			{"search_tools", `{"search":"ecrit","sort":"score_desc","limit":3}`, "/api/v1/tools?search=ecrit&sort=score_desc&limit=3"},
@@ -274,9 +268,7 @@ func TestSameAsREST(t *testing.T) {
 			var got, want any
 			check.OK(t, json.Unmarshal(c.tool(t, e.name, e.arguments).StructuredContent, &got))
 			check.OK(t, json.Unmarshal(w.Body.Bytes(), &want))
-			if !contains(want, got) && !contains(got, want) {
-				t.Errorf("%s %s: got %v, want the same values as %s: %v", e.name, e.arguments, got, e.path, want)
-			}
+			check.True(t, contains(want, got) || contains(got, want), "%s %s: got %v, want the same values as %s: %v", e.name, e.arguments, got, e.path, want)
 		}
 	})
 }
@@ -309,20 +301,18 @@ func contains(whole, part any) bool {
 func TestReviewsRequireKey(t *testing.T) {
 	c := onSQLite(t)
 	for range 2 { // the second time from the cache
-		if got := c.tool(t, "get_tool", `{"slug":"plume"}`); strings.Contains(string(got.StructuredContent), `"review"`) {
-			t.Error("without a key: got the review, want none")
-		}
-		if got := c.tool(t, "get_tool", `{"slug":"plume"}`, "Authorization", "Bearer x"); !strings.Contains(string(got.StructuredContent), `"review":{"chunks":[{"text":"`) {
-			t.Errorf("with a key: got %s, want the review", got.StructuredContent)
-		}
+		got := c.tool(t, "get_tool", `{"slug":"plume"}`)
+		check.Lacks(t, string(got.StructuredContent), `"review"`, "without a key: the review")
+		got = c.tool(t, "get_tool", `{"slug":"plume"}`, "Authorization", "Bearer x")
+		check.Contains(t, string(got.StructuredContent), `"review":{"chunks":[{"text":"`, "a key")
 	}
 }
 
 func TestLargeResultsSayWhatToLower(t *testing.T) {
 	c := onSQLite(t)
-	if got := c.tool(t, "search_tools", `{"limit":48}`).text(); !strings.HasPrefix(got, "This result is ") || !strings.Contains(got[:110], "reduce `limit`") {
-		t.Errorf("got %.100s, want how to make it smaller", got)
-	}
+	got := c.tool(t, "search_tools", `{"limit":48}`).text()
+	check.MustTrue(t, strings.HasPrefix(got, "This result is "), "got %.100s, want how to make it smaller", got)
+	check.Contains(t, got[:110], "reduce `limit`", "%.100s", got)
 	if got := c.tool(t, "search_tools", `{}`); strings.HasPrefix(got.text(), "This result") || strings.Count(got.text(), "https://palmares.example/outils/") != 10 {
 		t.Errorf("got %s, want 10 tools", got.text())
 	}
@@ -331,8 +321,7 @@ func TestLargeResultsSayWhatToLower(t *testing.T) {
 // A mistake in the table or an operation is an error at start-up.
 func TestInvalidTools(t *testing.T) {
 	operation := func(text string) map[string]*graph.Operation {
-		o, err := graph.NewOperation(text)
-		check.OK(t, err)
+		o := check.Try(graph.NewOperation(text)).OK(t)
 		return map[string]*graph.Operation{"x": o}
 	}
 	described := `"""Tools.""" `
@@ -348,8 +337,210 @@ func TestInvalidTools(t *testing.T) {
 		{row{name: "x"}, operation(described + `query x($f: ToolFilter) {tools(filter: $f) {meta {total}}}`), "$f has the type ToolFilter"},
 		{row{name: "x"}, operation(described + `query x($b: Boolean!) {stats {toolsTotal @include(if: $b)}}`), "$b has no description"},
 	} {
-		if _, err := buildTools([]row{e.row}, e.operations); err == nil || !strings.Contains(err.Error(), e.want) {
-			t.Errorf("got %v, want an error with %q", err, e.want)
+		_, err := buildTools([]row{e.row}, e.operations)
+		check.Contains(t, fmt.Sprint(err), e.want)
+	}
+}
+
+// registrySchema has the registry's rules of 2025-12-11 for the members that we use, in
+// our own words. It allows no others, which the registry would not check.
+const registrySchema = `{
+	"type": "object", "additionalProperties": false, "required": ["$schema", "name", "description", "version", "remotes"],
+	"properties": {
+		"$schema": {"const": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"},
+		"name": {"type": "string", "minLength": 3, "maxLength": 200, "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
+		"title": {"type": "string", "minLength": 1, "maxLength": 100},
+		"description": {"type": "string", "minLength": 1, "maxLength": 100},
+		"version": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[^\\^~><=*]+$"},
+		"websiteUrl": {"type": "string", "pattern": "^https?://"},
+		"remotes": {"type": "array", "minItems": 1, "items": {
+			"type": "object", "additionalProperties": false, "required": ["type", "url"],
+			"properties": {
+				"type": {"const": "streamable-http"},
+				"url": {"type": "string", "pattern": "^https?://[^\\s]+$"},
+				"headers": {"type": "array", "items": {
+					"type": "object", "additionalProperties": false, "required": ["name"],
+					"properties": {
+						"name": {"type": "string"}, "description": {"type": "string"}, "placeholder": {"type": "string"},
+						"isRequired": {"type": "boolean"}, "isSecret": {"type": "boolean"}
+					}
+				}}
+			}
+		}}
+	}
+}`
+
+func TestRegistryEntry(t *testing.T) {
+	c := onSQLite(t)
+	schema := check.Try(jsonschema.UnmarshalJSON(strings.NewReader(registrySchema))).OK(t)
+	for _, e := range []struct{ publicURL, service, name string }{
+		{"https://palmares.example", "palmares", "example.palmares/palmares"},
+		{"https://api.palmares.example:8443", "Le Palmarès d'été", "example.palmares.api/le-palmares-d-ete"},
+		{"http://127.0.0.1:8080", strings.Repeat("é", 150), "127.0.0.1/" + strings.Repeat("e", 150)},
+		{"http://[::1]:8080", "palmares", "1/palmares"},
+	} {
+		c.cfg.PublicURL, c.cfg.ServiceName, c.cfg.Version = e.publicURL, e.service, "v1.2.0-3-gabc"
+		entry := check.Try(c.RegistryEntry()).OK(t)
+		body := string(entry.Body())
+		check.Contains(t, body, `"name":"`+e.name+`"`)
+		check.Contains(t, body, `"url":"`+e.publicURL+`/mcp"`)
+		validate(t, "server.json", schema, body, false)
+	}
+}
+
+func TestEmptySearchHelps(t *testing.T) {
+	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
+		c := newCatalog(t, s)
+		for _, e := range []struct {
+			arguments string
+			want      []string
+		}{
+			{`{"search":"spaceship agent"}`, []string{"Reviews are in French", "Words that match alone: agent (", "Categories: agents ("}},
+			{`{"search":"plue"}`, []string{"Reviews are in French", "Tools with similar names: plume"}},
+			{`{"search":"plume","score_min":10}`, []string{"No tool matches all arguments. Without the others, search matches"}},
+		} {
+			for range 2 { // the second time from the cache
+				got := c.tool(t, "search_tools", e.arguments)
+				var structured struct {
+					Data []any
+					Hint string
+				}
+				check.OK(t, json.Unmarshal(got.StructuredContent, &structured))
+				for _, want := range e.want {
+					if len(structured.Data) > 0 || !strings.Contains(structured.Hint, want) || !strings.HasPrefix(got.text(), structured.Hint) {
+						t.Errorf("%s: got %s and %s, want no tools and the hint %q in both", e.arguments, got.StructuredContent, got.text(), want)
+					}
+				}
+			}
+		}
+		got := c.tool(t, "search_tools", `{"search":"plume"}`)
+		check.Lacks(t, string(got.StructuredContent), `"hint"`, "results")
+	})
+}
+
+func TestNews(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		c := newCatalog(t, s)
+		var page struct{ Data []change }
+		got := c.tool(t, "whats_new", `{"limit":200}`)
+		check.OK(t, json.Unmarshal(got.StructuredContent, &page))
+		importance := func(i int) int { return page.Data[i].importance() }
+		seen := map[int]bool{}
+		for i, item := range page.Data {
+			seen[importance(i)] = true
+			if i > 0 && importance(i) < importance(i-1) {
+				t.Errorf("got %+v after %+v, want the more important first", item, page.Data[i-1])
+			}
+			switch names := slices.Sorted(maps.Keys(item.Old)); {
+			case item.Type == "price_changed" && !slices.Equal(names, []string{"price", "pricing"}),
+				item.Type == "tool_updated" && !slices.Equal(names, slices.Sorted(slices.Values(item.Fields))),
+				item.Type == "tool_created" && (item.New["name"] == nil || len(item.New) != 3):
+				t.Errorf("got %+v, want what changed, and no more", item)
+			}
+		}
+		check.Equal(t, len(seen), 5, "changes of the importances")
+	})
+}
+
+func TestCompletions(t *testing.T) {
+	c := onSQLite(t)
+	for _, e := range []struct{ ref, argument, value, want string }{
+		{`{"type":"ref/resource","uri":"palmares://tools/{slug}"}`, "slug", "plum", `{"total":1,"values":["plume"]}`},
+		{`{"type":"ref/resource","uri":"palmares://tools/{slug}"}`, "slug", "no such", `{"values":[]}`},
+		{`{"type":"ref/prompt","name":"what_changed"}`, "since", "2026-05", `{"total":1,"values":["2026-05-`},
+		{`{"type":"ref/resource","uri":"palmares://reviews/{slug}"}`, "slug", "plum", `{"total":1,"values":["plume"]}`},
+		{`{"type":"ref/prompt","name":"choose_tool"}`, "task", "", `{"values":[]}`},
+		{`{"type":"ref/prompt","name":"choose_tool"}`, "category", "ag", `{"total":1,"values":["agents"]}`},
+	} {
+		got := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":%s,"argument":{"name":%q,"value":%q}}}`,
+			e.ref, e.argument, e.value)).Body.String()
+		check.Contains(t, got, `"completion":`+e.want, "%s %q", e.ref, e.value)
+	}
+}
+
+func TestPhrasesFindTypes(t *testing.T) {
+	c := onSQLite(t)
+	for phrase, want := range map[string]string{
+		"number of retirements in each month": "retirementGroups(",
+		"prices of tools over time as series": "series(",
+		"which tools changed score most":      "movers(",
+	} {
+		got := c.tool(t, "graphql_schema", fmt.Sprintf(`{"search":%q}`, phrase))
+		check.Equal(t, got.IsError, false, phrase)
+		check.Contains(t, got.text(), want, phrase)
+	}
+}
+
+// The examples in the instructions work.
+func TestInstructions(t *testing.T) {
+	c := onSQLite(t)
+	tried := 0
+	for line := range strings.Lines(instructions) {
+		if !strings.HasPrefix(line, "- ") {
+			continue
+		}
+		query := check.Try(json.Marshal(line[strings.Index(line, "{") : strings.LastIndex(line, "}")+1])).OK(t)
+		got := c.tool(t, "graphql_query", `{"query":`+string(query)+`}`)
+		check.Equal(t, got.IsError, false, string(query))
+		check.Lacks(t, got.text(), ": []", string(query))
+		tried++
+	}
+	check.True(t, tried >= 5, "got %d examples, want at least 5", tried)
+}
+
+// FuzzArguments checks that arguments of a tool that are accepted have the same meaning when
+// they are written again, and that others are an error of the caller.
+func FuzzArguments(f *testing.F) {
+	operations := check.Try(graph.LoadOperations(queries)).OK(f)
+	tools := check.Try(buildTools(rows, operations)).OK(f)
+	for _, all := range examples {
+		for _, arguments := range all {
+			f.Add(arguments)
 		}
 	}
+	f.Add(`{"limit":"5","category":["code"],"as_of":"8"}`)
+	f.Add(`{"slug":"a\u0000"}`)
+	f.Fuzz(func(t *testing.T, arguments string) {
+		if !json.Valid([]byte(arguments)) {
+			return // the message that contains it is rejected
+		}
+		for _, tool := range tools {
+			variables, asOf, err := tool.read(json.RawMessage(arguments))
+			if err != nil {
+				p := problem.Of(err)
+				check.Equal(t, p.Code, problem.BadInput, "%s %s", tool.name, arguments)
+				check.True(t, p.Message != "", "%s %s: got %v, want an error of the caller", tool.name, arguments, err)
+				continue
+			}
+			if asOf != (graph.AsOf{}) {
+				variables[graph.AsOfName] = asOf.String()
+			}
+			written := check.Try(json.Marshal(variables)).OK(t)
+			again, asOfAgain, err := tool.read(written)
+			delete(variables, graph.AsOfName)
+			check.OK(t, err, "%s %s, from %s", tool.name, arguments, string(written))
+			check.Equal(t, asOfAgain, asOf, "%s %s, from %s", tool.name, arguments, string(written))
+			check.DeepEqual(t, again, variables, "%s %s, from %s", tool.name, arguments, string(written))
+		}
+	})
+}
+
+// FuzzOrigin checks that only pages of the service may call the server, and on a server for
+// one machine also other pages of that machine.
+func FuzzOrigin(f *testing.F) {
+	for _, origin := range []string{"https://palmares.example", "https://palmares.example.evil.example", "null", "http://localhost:1", "http://localhost.evil.example", "http://127.0.0.1@evil.example", "HTTPS://PALMARES.EXAMPLE", "http://[::1]"} {
+		f.Add(origin)
+	}
+	public, local := newOrigins("https://palmares.example", "https://service.example"), newOrigins("http://127.0.0.1:8080")
+	f.Fuzz(func(t *testing.T, origin string) {
+		known := strings.EqualFold(origin, "https://palmares.example") || strings.EqualFold(origin, "https://service.example")
+		check.Equal(t, public.allow([]string{origin}), known, "%q", origin)
+		if !local.allow([]string{origin}) {
+			return
+		}
+		u, err := url.Parse(origin)
+		if err != nil || u.Hostname() != "localhost" && u.Hostname() != "::1" && !strings.HasPrefix(u.Hostname(), "127.") && !strings.Contains(u.Hostname(), ":") {
+			t.Errorf("%q: got it allowed, want only this machine", origin)
+		}
+	})
 }

@@ -45,9 +45,7 @@ func TestAgentsAnswerQuestions(t *testing.T) {
 			t.Run(q.text, func(t *testing.T) {
 				known, tokens := text.Fold(instructed+q.text), 0
 				for _, s := range q.steps {
-					if unknown := unknownWord(s.call, known); unknown != "" {
-						t.Errorf("%s: agents do not know %q", s.call, unknown)
-					}
+					check.Equal(t, unknownWord(s.call, known), "", "%s: agents do not know", s.call)
 					name, arguments, _ := strings.Cut(s.call, " ")
 					got := c.tool(t, name, arguments)
 					s.check(t, got)
@@ -85,9 +83,8 @@ func unknownWord(call, known string) string {
 func (s step) check(t *testing.T, got called) {
 	t.Helper()
 	structured := string(got.StructuredContent)
-	if empty := strings.HasPrefix(structured, `{"data":[]`) || strings.HasPrefix(structured, `{"results":[]`); empty && !strings.Contains(structured, `"hint":"`) {
-		t.Errorf("%s: got an empty list without a hint", s.call)
-	}
+	empty := strings.HasPrefix(structured, `{"data":[]`) || strings.HasPrefix(structured, `{"results":[]`)
+	check.True(t, !empty || strings.Contains(structured, `"hint":"`), "%s: got an empty list without a hint", s.call)
 	if s.path == "" {
 		check.Contains(t, got.text(), s.want, s.call)
 		return
@@ -100,9 +97,7 @@ func (s step) check(t *testing.T, got called) {
 	}
 	check.Equal(t, strings.Join(values, ", "), s.want, "%s: at: %s", s.call, s.path)
 	for _, value := range values { // models may read only the text
-		if value != "null" && !strings.Contains(got.text(), value) {
-			t.Errorf("%s: got %q only as structured content, want it in the text too", s.call, value)
-		}
+		check.True(t, value == "null" || strings.Contains(got.text(), value), "%s: got %q only as structured content, want it in the text too", s.call, value)
 	}
 }
 

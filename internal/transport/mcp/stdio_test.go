@@ -5,16 +5,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
 )
 
 // conversation is a client of a server over standard streams.
@@ -48,17 +52,13 @@ func converse(t *testing.T, c *catalog) *conversation {
 
 func (v *conversation) send(text string) {
 	v.t.Helper()
-	if _, err := io.WriteString(v.in, text); err != nil {
-		v.t.Fatalf("%.100q: got %v, want the server to read it", text, err)
-	}
+	check.Try(io.WriteString(v.in, text)).OK(v.t, "%.100q", text)
 }
 
 func (v *conversation) receive() string {
 	v.t.Helper()
 	reply, ok := <-v.replies
-	if !ok {
-		v.t.Fatal("got the end of the output, want a reply")
-	}
+	check.MustTrue(v.t, ok, "got the end of the output, want a reply")
 	return reply
 }
 
@@ -167,9 +167,9 @@ func summarize(t testing.TB, text string) string {
 			Message string
 		}
 	}
-	if err := json.Unmarshal([]byte(text), &reply); err != nil || reply.JSONRPC != "2.0" || (reply.Result == nil) == (reply.Error == nil) {
-		t.Fatalf("got %.300s, want a reply", text)
-	}
+	check.OK(t, json.Unmarshal([]byte(text), &reply))
+	check.Must(t, reply.JSONRPC, "2.0", "%.300s", text)
+	check.MustTrue(t, (reply.Result == nil) != (reply.Error == nil), "got %.300s, want a reply", text)
 	if reply.Error == nil {
 		return string(reply.ID) + " ok"
 	}
@@ -248,9 +248,7 @@ func TestEndOfInput(t *testing.T) {
 			got = append(got, summarize(t, line))
 		}
 		slices.Sort(got) // replies may overtake each other
-		if !slices.EqualFunc(got, e.want, strings.HasPrefix) {
-			t.Errorf("%s: got %q, want %q", e.name, got, e.want)
-		}
+		check.True(t, slices.EqualFunc(got, e.want, strings.HasPrefix), "%s: got %q, want %q", e.name, got, e.want)
 	}
 }
 
@@ -275,15 +273,12 @@ func TestThousandsOfMessages(t *testing.T) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var reply struct{ ID json.RawMessage }
 		check.OK(t, json.Unmarshal(lines.Bytes(), &reply))
-		if seen[string(reply.ID)] {
-			t.Errorf("got a second reply to %s, want one", reply.ID)
-		}
+		check.True(t, !seen[string(reply.ID)], "got a second reply to %s, want one", reply.ID)
 		seen[string(reply.ID)] = true
 		ahead = max(ahead, input.read.Load()-int64(len(seen)*len(texts[requests-1])))
 	}
-	if err := <-ended; err != nil || len(seen) != requests+1 {
-		t.Errorf("got %d replies and %v, want %d", len(seen), err, requests+1)
-	}
+	check.OK(t, <-ended)
+	check.Equal(t, len(seen), requests+1)
 	if limit := int64(100*len(texts[requests-1]) + 100_000); ahead > limit { // a line may be as long
 		t.Errorf("got %d bytes read ahead of the replies, want at most %d", ahead, limit)
 	}
@@ -311,12 +306,10 @@ func TestPendingRequestsAreLimited(t *testing.T) {
 	}()
 	for i := range 30 {
 		if i >= 20 {
-			_, err := c.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{}}`, i-20))
-			check.OK(t, err)
+			check.Try(c.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{}}`, i-20))).OK(t)
 		}
-		if got := <-pending; got > 20 {
-			t.Errorf("after request %d: got %d pending, want at most 20", i, got)
-		}
+		got := <-pending
+		check.True(t, got <= 20, "after request %d: got %d pending, want at most 20", i, got)
 	}
 	check.OK(t, c.Close())
 	<-pending
@@ -344,12 +337,11 @@ func TestLongLinesUseNoMemory(t *testing.T) {
 	c := newStdio(io.NopCloser(io.MultiReader(io.LimitReader(endless{}, 200<<20), strings.NewReader("\n"+rpc("1", "ping")+"\n"))), &out, 100_000)
 	next, err := bufio.NewReader(c).ReadString('\n')
 	runtime.ReadMemStats(&after)
-	if got := summarize(t, out.String()); err != nil || next != rpc("1", "ping")+"\n" || got != "null -32600 The message is larger than 100000 bytes." {
-		t.Errorf("got %q, %v and %s, want the long line to be refused", next, err, got)
-	}
-	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
-		t.Errorf("got %d bytes allocated, want at most %d", got, 1<<20)
-	}
+	check.OK(t, err)
+	check.Equal(t, next, rpc("1", "ping")+"\n")
+	check.Equal(t, summarize(t, out.String()), "null -32600 The message is larger than 100000 bytes.")
+	got := after.TotalAlloc - before.TotalAlloc
+	check.True(t, got <= 1<<20, "got %d bytes allocated, want at most %d", got, 1<<20)
 }
 
 // endless returns the letter x forever.
@@ -421,9 +413,7 @@ func TestStreamsAfterPanic(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx, input, io.Discard) }()
 	interrupt()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want context.Canceled", err)
-	}
+	check.Is(t, <-ended, context.Canceled)
 }
 
 // FuzzStreams checks that the output has only JSON-RPC messages, whatever the input, and
@@ -443,4 +433,51 @@ func FuzzStreams(f *testing.F) {
 			summarize(t, line)
 		}
 	})
+}
+
+// The official Go client runs a whole conversation with the newest and an older
+// protocol version, over HTTP and over standard streams.
+func TestGoClient(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		c := newCatalog(t, s)
+		server := httptest.NewServer(c)
+		defer server.Close()
+		c.origins.local = true
+		transports := map[string]func() sdk.Transport{
+			"HTTP":           func() sdk.Transport { return &sdk.StreamableClientTransport{Endpoint: server.URL} },
+			"standard input": func() sdk.Transport { return overStreams(t, c.Server) },
+		}
+		for name, transport := range transports {
+			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+			session := check.Try(client.Connect(t.Context(), transport(), nil)).OK(t)
+			tools := check.Try(session.ListTools(t.Context(), nil)).OK(t)
+			found, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "search_tools", Arguments: map[string]any{"search": "plume", "limit": 1}})
+			check.OK(t, err)
+			check.Equal(t, len(tools.Tools), len(examples), name)
+			check.Equal(t, found.IsError, false, name)
+			check.Contains(t, found.Content[0].(*sdk.TextContent).Text, "plume | Plume", name)
+			resources := check.Try(session.ListResources(t.Context(), nil)).OK(t)
+			i := slices.IndexFunc(resources.Resources, func(r *sdk.Resource) bool { return r.URI == "palmares://guides/paging" })
+			check.True(t, i >= 0, "%s: got %d resources, want the schema and the guide", name, len(resources.Resources))
+			check.Equal(t, len(resources.Resources), 2, name)
+			for uri, want := range map[string]string{"palmares://tools/plume": `"slug":"plume"`, "palmares://guides/paging": "# Paging", "palmares://schema": "type Query"} {
+				read := check.Try(session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})).OK(t)
+				check.Contains(t, read.Contents[0].Text, want, "%s: %s", name, uri)
+			}
+			prompt := check.Try(session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "what_changed", Arguments: map[string]string{"since": "release 7"}})).OK(t)
+			check.Contains(t, prompt.Messages[0].Content.(*sdk.TextContent).Text, "since release 7?", "%s: want a prompt", name)
+			check.OK(t, session.Close())
+		}
+	})
+}
+
+// overStreams runs a server on pipes until the client closes them.
+func overStreams(t *testing.T, s *Server) sdk.Transport {
+	input, in := io.Pipe()
+	out, output := io.Pipe()
+	go func() {
+		_ = s.Run(context.WithoutCancel(t.Context()), input, output)
+		_ = output.Close()
+	}()
+	return &sdk.IOTransport{Reader: out, Writer: in}
 }

@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/auth"
+	"palmares/ent/savedquery"
 	"palmares/graph"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/core/table"
 	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
 )
 
 // The body is the value of a single root field, or the items of its page.
@@ -47,12 +50,10 @@ func TestBodies(t *testing.T) {
 			"{categories {slug} comparisons(limit: 1) {items {slug}}}":                                      {`{"categories":[`, "", "categories comparisons.items"},
 			"{tools(limit: 1) {items {slug priceHistory {price} history {score}}}}":                         {`[{"slug":"`, "", "priceHistory history"},
 		} {
-			compiled, err := newQuery(q.Executor, text)
-			check.OK(t, err)
+			compiled := check.Try(newQuery(q.Executor, text)).OK(t)
 			result := q.Executor.Execute(t.Context(), graph.Request{Operation: compiled.operation})
 			check.Must(t, result.Problem(), nil, "%s: want a result", text)
-			body, err := compiled.bodyOf(result.Data)
-			check.OK(t, err)
+			body := check.Try(compiled.bodyOf(result.Data)).OK(t)
 			columns, independent := "", strings.TrimSpace(strings.Join(compiled.independent[:], " "))
 			if compiled.table != nil {
 				columns = strings.Join(compiled.table.Columns, " ")
@@ -67,13 +68,11 @@ func TestBodies(t *testing.T) {
 // Each of the panels in docs/design is one table.
 func TestTwentyPanelsAreTables(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, _ *store.Store, q *Queries) {
-		page, err := os.ReadFile("../../../docs/design/012-twenty-panels.md")
-		check.OK(t, err)
+		page := check.Try(os.ReadFile("../../../docs/design/012-twenty-panels.md")).OK(t)
 		rows := regexp.MustCompile("(?m)^\\| `[a-z-]+` \\| .* \\| `(.*)` \\|$").FindAllStringSubmatch(string(page), -1)
 		check.Equal(t, len(rows), 20, "panels")
 		for _, row := range rows {
-			compiled, err := newQuery(q.Executor, row[1])
-			check.OK(t, err, row[1])
+			compiled := check.Try(newQuery(q.Executor, row[1])).OK(t, row[1])
 			check.OK(t, compiled.checkTable(), row[1])
 			check.Equal(t, len(compiled.body) > 0, true, row[1])
 		}
@@ -94,9 +93,8 @@ func TestWrite(t *testing.T) {
 		{values, `[1,"x"]`, "v\r\n1\r\nx\r\n", "1\n\"x\"\n"},
 	} {
 		for format, want := range map[string]string{table.CSV: c.csv, table.NDJSON: c.ndjson, formatJSON: c.body} {
-			if got, err := c.query.write([]byte(c.body), format, "", nil, 1<<20); err != nil || string(got) != want {
-				t.Errorf("%s as %s: got %q and %v, want %q", c.body, format, got, err, want)
-			}
+			got := check.Try(c.query.write([]byte(c.body), format, "", nil, 1<<20)).OK(t, "%s as %s", c.body, format)
+			check.Equal(t, string(got), want, "%s as %s", c.body, format)
 		}
 	}
 }
@@ -124,21 +122,17 @@ func TestTables(t *testing.T) {
 			{`{tools(limit: 1, filter: {search: "nothing at all"}) {meta {total} items {slug}}}`, nil, "meta.total,slug\r\n"},
 			{`{categories {slug toolCount tools(limit: 1, sort: name_asc) {slug}}}`, nil, "slug,toolCount,tools.slug\r\nagents,6,"},
 		} {
-			compiled, err := newQuery(q.Executor, c.text)
-			check.OK(t, err)
+			compiled := check.Try(newQuery(q.Executor, c.text)).OK(t)
 			result := q.Executor.Execute(t.Context(), graph.Request{Operation: compiled.operation, Variables: c.variables})
 			check.Must(t, result.Problem(), nil, "%s: want a result", c.text)
-			body, err := compiled.bodyOf(result.Data)
-			check.OK(t, err)
+			body := check.Try(compiled.bodyOf(result.Data)).OK(t)
 			got, err := compiled.write(body, table.CSV, "", c.variables, 1<<20)
 			if err != nil || !strings.HasPrefix(string(got), c.csv) {
 				t.Errorf("%s: got %q and %v, want %q", c.text, got, err, c.csv)
 			}
 			if compiled.table.IsNested() {
-				lines, err := compiled.write(body, table.NDJSON, "", c.variables, 1<<20)
-				if rows := bytes.Count(got, []byte("\r\n")) - 1; err != nil || bytes.Count(lines, []byte("\n")) != rows {
-					t.Errorf("%s: got %q and %v, want %d lines", c.text, lines, err, rows)
-				}
+				lines := check.Try(compiled.write(body, table.NDJSON, "", c.variables, 1<<20)).OK(t, c.text)
+				check.Equal(t, bytes.Count(lines, []byte("\n")), bytes.Count(got, []byte("\r\n"))-1, "%s: %q", c.text, string(lines))
 			}
 		}
 	})
@@ -151,9 +145,8 @@ func TestTableSize(t *testing.T) {
 	body := `{"a":"` + strings.Repeat("x", 10_000) + `","l":[` + strings.Repeat("{},", 10_000) + `{}]}`
 	for _, format := range []string{table.CSV, table.NDJSON} {
 		got, err := q.write([]byte(body), format, "", nil, 100_000)
-		if problem.Of(err).Code != problem.ResponseTooLarge || len(got) > 200_000 {
-			t.Errorf("%s: got %d bytes and %v, want an error soon after 100,000", format, len(got), err)
-		}
+		check.Equal(t, problem.Of(err).Code, problem.ResponseTooLarge, "%s: %d", format, len(got))
+		check.True(t, len(got) <= 200_000, "%s: got %d bytes and %v, want an error soon after 100,000", format, len(got), err)
 	}
 }
 
@@ -179,17 +172,96 @@ func TestPage(t *testing.T) {
 			t.Errorf("got %+v, want the query with two tools", view)
 		}
 		for path, want := range map[string]string{"/q/palmares/names?n=x": "n must be an integer", "/q/palmares/names?n=500": "limit must be an integer from 1 to 200"} {
-			if send(path, browser); view == nil || view.Result != nil || !strings.Contains(messageOf(view.Err), want) {
-				t.Errorf("%s: got %+v, want %s", path, view, want)
-			}
+			send(path, browser)
+			check.MustTrue(t, view != nil, "%s: got %+v, want %s", path, view, want)
+			check.Equal(t, view.Result, nil, path)
+			check.Contains(t, messageOf(view.Err), want, path)
 		}
 		for path, accept := range map[string]string{"/q/palmares/names.json": browser, "/q/palmares/names?format=csv": browser, "/q/palmares/names": "*/*"} {
-			if send(path, accept); view != nil {
-				t.Errorf("%s, %s: got a page, want none", path, accept)
-			}
+			send(path, accept)
+			check.Equal(t, view, nil, "%s, %s", path, accept)
 		}
-		if send("/q/palmares/unknown", browser); problem.Of(err).Code != problem.NotFound {
-			t.Errorf("unknown query: got %v, want the page of an error", err)
+		send("/q/palmares/unknown", browser)
+		check.Equal(t, problem.Of(err).Code, problem.NotFound, "unknown query")
+	})
+}
+
+// The text of a query suggests its title, description and chart.
+func TestDraft(t *testing.T) {
+	q, _ := newQueries(t, testkit.Open(t, testkit.SQLite(t)))
+	for text, want := range map[string]string{
+		"query BestFreeTools {tools {items {name score}}}":                                                           "Best free tools||bar name score ",
+		"# Growth\n# by month\n{series(metrics: [count], every: month) {metric points {period start value}}}":        "Growth|by month|line period count ",
+		"#Growth\nquery APIGrowth {series(metrics: [count, tested]) {metric points {start value}}}":                  "API growth|Growth|   ",
+		"query scores_by_key {series(metrics: [mean_score], by: category) {key points {period value}}}":              "Scores by key||line period value key",
+		"{stats {toolsTotal toolsTested}}":                                                                           "||tiles   ",
+		"{categories {slug label}}":                                                                                  "||table   ",
+		"{categories {slug toolCount}}":                                                                              "||   ",
+		"{categories {slug} tools {items {name}}}":                                                                   "||   ",
+		"#" + strings.Repeat("x", MaxTitle+1) + "\n{stats {toolsTotal}}":                                             "|" + strings.Repeat("x", MaxTitle+1) + "|tiles   ",
+		"#" + strings.Repeat("x", MaxDescription+1) + "\nquery " + strings.Repeat("a", 101) + "{stats {toolsTotal}}": "||tiles   ",
+	} {
+		draft := check.Try(q.Draft(text, nil)).OK(t)
+		c := draft.Chart
+		check.Equal(t, draft.Title+"|"+draft.Description+"|"+strings.Join([]string{c.Kind, c.X, c.Y, c.Series}, " "), want, "%.60s", text)
+		check.Equal(t, c.check(draft.Columns), nil, "%.60s", text)
+	}
+}
+
+func TestChartIsChecked(t *testing.T) {
+	q, _ := newQueries(t, testkit.Open(t, testkit.SQLite(t)))
+	draft := check.Try(q.Draft("{tools {items {slug name score obsolescence}}}", nil)).OK(t)
+	for chart, want := range map[Chart]string{
+		{}: "", {Kind: Table}: "", {Kind: Tiles}: "", {Kind: Bar, X: "name", Y: "score"}: "", {Kind: Line, X: "obsolescence", Y: "score", Series: "name"}: "",
+		{Kind: "pie"}:                                        "must be line, bar, tiles or table",
+		{Kind: Bar, X: "name"}:                               "Choose a column for each axis",
+		{Kind: Bar, X: "name", Y: "price"}:                   `no column "price" for the chart. It has these: slug, name, score, obsolescence.`,
+		{Kind: Line, X: "name", Y: "score", Series: "color"}: `no column "color"`,
+		{Kind: Bar, X: "score", Y: "name"}:                   `(got "name"). These have numbers: score, obsolescence.`,
+		{Kind: Bar, X: "score", Y: "score"}:                  "must be different columns",
+		{Kind: Line, X: "name", Y: "score", Series: "name"}:  "must be different columns",
+	} {
+		got := messageOf(chart.check(draft.Columns))
+		check.True(t, want != "" || got == "", "%v: got %q, want %q", chart, got, want)
+		check.Contains(t, got, want, chart)
+	}
+	check.Contains(t, messageOf(Chart{Kind: Bar, X: "a", Y: "b"}.check(nil)), "not a table", "without a table: want an error")
+}
+
+// A title and a chart belong to the name of a query. Queries that were saved before there
+// were titles have one, too.
+func TestTitles(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
+		owner := newAccount(t, s, auth.Pro)
+		bar := Chart{Kind: Bar, X: "name", Y: "score"}
+		const text = "# Above\nquery Best {tools(limit: 2) {items {name score}}}"
+		saved := check.Try(q.Save(t.Context(), owner, NewQuery{
+			Name: "best", Handle: "titles", Text: text, Title: " Best tools ", Description: "One\r\n\r\ntwo ", Chart: bar, Public: true,
+		})).OK(t)
+		check.Equal(t, saved.Title, "Best tools")
+		check.Equal(t, saved.Description, "One\n\ntwo")
+		check.Equal(t, saved.Chart, bar)
+		for address, want := range map[string]presentation{
+			"/q/titles/best": {"Best tools", "One\n\ntwo", bar}, hashAddress(hashOf(text)): {"Best", "Above", Chart{}},
+		} {
+			found := check.Try(q.find(t.Context(), address, 0)).OK(t)
+			check.Equal(t, found.presentation, want, address)
+		}
+		for search, want := range map[string]int{"best TOOLS": 1, "TWO": 1, "kind": 0, "bar": 0, "score": 0} {
+			list, _, err := q.Public(t.Context(), search, 10, 0)
+			check.OK(t, err, "search for %s", search)
+			check.Equal(t, len(list), want, "search for %s", search)
+		}
+		saved = check.Try(q.Save(t.Context(), owner, NewQuery{Name: "best", Text: text, Chart: Chart{Kind: Table, X: "gone"}})).OK(t, "without a title")
+		check.Equal(t, saved.Title, "Best", "without a title")
+		check.Equal(t, saved.Chart, Chart{Kind: Table}, "without a title")
+		for _, wrong := range []NewQuery{{Title: strings.Repeat("x", MaxTitle+1)}, {Title: "a\nb"}, {Chart: Chart{Kind: Bar, X: "name", Y: "price"}}} {
+			wrong.Name, wrong.Text = "wrong", text
+			check.Try(q.Save(t.Context(), owner, wrong)).Fails(t, "%+v", wrong)
+		}
+		check.OK(t, s.Write.SavedQuery.Update().Where(savedquery.Name("best")).SetTitle("").SetDescription("Only this").SetChart("").Exec(t.Context()))
+		if old, err := q.Find(t.Context(), owner, "best"); err != nil || old.Title != "Best" || old.Description != "Only this" || old.Chart != (Chart{}) {
+			t.Errorf("saved before: got %+v and %v, want a title from the name", old, err)
 		}
 	})
 }

@@ -53,11 +53,10 @@ func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *lo
 	log := slog.New(slog.NewTextHandler(lines, nil))
 	memory := cache.New(8<<20, []byte("secret"), log)
 	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: memory})
-	q, err := New(Config{
+	q := check.Try(New(Config{
 		Service: rest.Config{PublicURL: "https://palmares.example", ServiceName: "palmares"},
 		Store:   s, Executor: executor, Cache: memory, Log: log, BuiltIn: builtIn,
-	})
-	check.OK(t, err)
+	})).OK(t)
 	return q, lines
 }
 
@@ -65,8 +64,7 @@ func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *lo
 func onDemoCatalog(t *testing.T, test func(t *testing.T, s *store.Store, q *Queries)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-		check.OK(t, err)
+		check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})).OK(t)
 		q, _ := newQueries(t, s)
 		test(t, s, q)
 	})
@@ -76,9 +74,7 @@ var accounts atomic.Int64
 
 func newAccount(t testing.TB, s *store.Store, plan auth.Plan) *ent.Account {
 	t.Helper()
-	created, err := auth.NewAccounts(s).Create(t.Context(), fmt.Sprintf("a%d@example.com", accounts.Add(1)), plan)
-	check.OK(t, err)
-	return created
+	return check.Try(auth.NewAccounts(s).Create(t.Context(), fmt.Sprintf("a%d@example.com", accounts.Add(1)), plan)).OK(t)
 }
 
 func messageOf(err error) string {
@@ -99,30 +95,24 @@ func TestSaveCountsExecutions(t *testing.T) {
 			return err
 		}
 		for handle, want := range map[string]string{"": "no handle yet", "admin": "reserved"} {
-			if err := save("x", handle, count); !strings.Contains(messageOf(err), want) || counted != 0 {
-				t.Errorf("handle %q: got %v and %d counted, want %s and none", handle, err, counted, want)
-			}
+			check.Contains(t, messageOf(save("x", handle, count)), want, "handle %q", handle)
+			check.Equal(t, counted, 0, "handle %q", handle)
 		}
 		spent := problem.New(problem.QuotaSpent, "used up")
-		if err := save("x", "ana", func() error { return spent }); !errors.Is(err, spent) {
-			t.Errorf("without quota: got %v, want %v", err, spent)
-		}
-		if list, err := q.List(t.Context(), owner); err != nil || len(list) != 0 {
-			t.Errorf("without quota: got %d queries and %v, want none", len(list), err)
-		}
+		check.Is(t, save("x", "ana", func() error { return spent }), spent, "without quota")
+		list := check.Try(q.List(t.Context(), owner)).OK(t, "without quota")
+		check.Equal(t, len(list), 0, "without quota")
 		check.OK(t, save("x", "ana", func() error {
-			if err := save("y", "", count); problem.Of(err).Code != problem.TooMany {
-				t.Errorf("at the same time: got %v, want too many", err)
-			}
+			check.Equal(t, problem.Of(save("y", "", count)).Code, problem.TooMany, "at the same time")
 			return count()
 		}))
 		for i := range auth.Developer.Terms().SavedQueries - 1 {
 			check.OK(t, save(fmt.Sprint("q", i), "", count))
 		}
 		before := counted
-		if err := save("more", "", count); problem.Of(err).Code != problem.Forbidden || counted != before || before != auth.Developer.Terms().SavedQueries {
-			t.Errorf("above the plan: got %v and %d counted, want an error and %d", err, counted, auth.Developer.Terms().SavedQueries)
-		}
+		check.Equal(t, problem.Of(save("more", "", count)).Code, problem.Forbidden, "above the plan")
+		check.Equal(t, counted, before, "above the plan")
+		check.Equal(t, before, auth.Developer.Terms().SavedQueries, "above the plan")
 	})
 }
 
@@ -131,10 +121,9 @@ func TestHandlesAreNeverReused(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		for range 2 {
 			owner := newAccount(t, s, auth.Developer)
-			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})
-			check.OK(t, err)
+			check.Try(q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})).OK(t)
 			check.OK(t, auth.NewAccounts(s).Delete(t.Context(), owner))
-			_, err = q.Save(t.Context(), newAccount(t, s, auth.Developer), NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})
+			_, err := q.Save(t.Context(), newAccount(t, s, auth.Developer), NewQuery{Name: "x", Handle: fmt.Sprint("ana", owner.ID), Text: names})
 			check.Contains(t, messageOf(err), "is taken", err)
 		}
 	})
@@ -148,17 +137,15 @@ func TestSaveRejects(t *testing.T) {
 			"-a": "The name must have", "a-": "The name must have", "a.json": "The name must have", "a/b": "The name must have",
 			strings.Repeat("a", 65): "The name must have", "openapi": "reserved", hashOf("x"): "looks like a hash", "0123456789abcdef": "looks like a hash",
 		} {
-			if _, err := q.Save(t.Context(), owner, NewQuery{Name: name, Handle: "ana", Text: names}); !strings.Contains(messageOf(err), want) {
-				t.Errorf("name %q: got %v, want %s", name, err, want)
-			}
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: name, Handle: "ana", Text: names})
+			check.Contains(t, messageOf(err), want, "name %q", name)
 		}
 		for handle, want := range map[string]string{
 			"": "no handle yet", "Ana": "The handle must have", "аna": "The handle must have", "a": "The handle must have", "1a": "The handle must have",
 			"palmares": "reserved", "palmares-team": "reserved", "xn--palmars-fya": "reserved", "fr": "reserved", "compare": "reserved", "admin": "reserved", "abcdefabcdefabcdef": "looks like a hash",
 		} {
-			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: handle, Text: names}); !strings.Contains(messageOf(err), want) {
-				t.Errorf("handle %q: got %v, want %s", handle, err, want)
-			}
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: handle, Text: names})
+			check.Contains(t, messageOf(err), want, "handle %q", handle)
 		}
 		for text, want := range map[string]string{
 			"":                       "The document has no operation",
@@ -180,34 +167,30 @@ func TestSaveRejects(t *testing.T) {
 			"{stats {toolsTotal}} #\xff":                                                      "not valid UTF-8",
 		} {
 			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: text})
-			if p := problem.Of(err); err == nil || p.Code.Status() >= 500 || !strings.Contains(p.Message, want) {
-				t.Errorf("%.60q: got %v, want %s", text, err, want)
-			}
+			p := problem.Of(err)
+			check.Fails(t, err, "%.60q", text)
+			check.True(t, p.Code.Status() < 500, "%.60q: got %v, want %s", text, err, want)
+			check.Contains(t, p.Message, want, "%.60q", text)
 		}
 		for _, description := range []string{strings.Repeat("x", MaxDescription+1), "a\x00b", "a\x1bb", "\xff"} {
-			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names, Description: description}); !strings.Contains(messageOf(err), "The description must have") {
-				t.Errorf("description %.20q: got %v, want an error", description, err)
-			}
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names, Description: description})
+			check.Contains(t, messageOf(err), "The description must have", "description %.20q", description)
 		}
-		if n, err := s.Read.SavedQuery.Query().Count(t.Context()); err != nil || n != 0 {
-			t.Errorf("got %d saved queries and %v, want none", n, err)
-		}
-		if row, err := s.Read.Account.Get(t.Context(), owner.ID); err != nil || row.Handle != nil {
-			t.Errorf("got handle %v and %v, want none after failures", row.Handle, err)
-		}
+		n := check.Try(s.Read.SavedQuery.Query().Count(t.Context())).OK(t)
+		check.Equal(t, n, 0)
+		row := check.Try(s.Read.Account.Get(t.Context(), owner.ID)).OK(t)
+		check.Equal(t, row.Handle, nil)
 
-		first, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})
-		check.OK(t, err)
+		first := check.Try(q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})).OK(t)
 		check.Equal(t, first.Named, "https://palmares.example/q/ana/x", "want both URLs")
 		check.Equal(t, first.Permanent, "https://palmares.example/q/"+hashOf(names), "want both URLs")
 		for handle, want := range map[string]string{"bea": `already has the handle "ana"`, "ana": "", "": ""} {
-			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "y", Handle: handle, Text: names}); !strings.Contains(messageOf(err), want) || want == "" && err != nil {
-				t.Errorf("handle %q: got %v, want %q", handle, err, want)
-			}
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: "y", Handle: handle, Text: names})
+			check.Contains(t, messageOf(err), want, "handle %q", handle)
+			check.True(t, want != "" || err == nil, "handle %q: got %v, want %q", handle, err, want)
 		}
-		if _, err := q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "x", Handle: "ana", Text: names}); !strings.Contains(messageOf(err), `"ana" is taken`) {
-			t.Errorf("got %v, want an error that the handle is taken", err)
-		}
+		_, err := q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "x", Handle: "ana", Text: names})
+		check.Contains(t, messageOf(err), `"ana" is taken`)
 		// A required variable without a default is tried with a value of its type.
 		for _, text := range []string{
 			"query($slug: String!) {tool(slug: $slug) {slug}}",
@@ -216,9 +199,8 @@ func TestSaveRejects(t *testing.T) {
 			"query($from: Date!, $deep: Boolean!) {movers(metric: score, from: $from) {slug} stats @include(if: $deep) {toolsTotal}}",
 			"query($slug: String!) {embeddings(slug: $slug) {hash}}",
 		} {
-			if _, err := q.Save(t.Context(), owner, NewQuery{Name: "z", Text: text}); err != nil {
-				t.Errorf("%s: got %v, want it saved", text, err)
-			}
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: "z", Text: text})
+			check.Equal(t, err, nil, text)
 		}
 	})
 }
@@ -239,8 +221,7 @@ func TestLimitUnderConcurrency(t *testing.T) {
 			owner := newAccount(t, s, plan)
 			handle := "at-once-" + string(plan)
 			for i := range limit - 5 {
-				_, err := q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("early-%d", i), Handle: handle, Text: names})
-				check.OK(t, err)
+				check.Try(q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("early-%d", i), Handle: handle, Text: names})).OK(t)
 			}
 			var all sync.WaitGroup
 			var saved, refused atomic.Int64
@@ -259,14 +240,12 @@ func TestLimitUnderConcurrency(t *testing.T) {
 				})
 			}
 			all.Wait()
-			list, err := q.List(t.Context(), owner)
-			check.OK(t, err)
-			if saved.Load() != 5 || refused.Load() != 1 || len(list) != limit {
-				t.Errorf("%s: got %d saved, %d refused and %d in all, want 5, 1 and %d", plan, saved.Load(), refused.Load(), len(list), limit)
-			}
-			if _, err := q.Save(t.Context(), owner, NewQuery{Name: list[0].Name, Text: names + "#"}); err != nil {
-				t.Errorf("changing one at the limit: got %v, want success", err)
-			}
+			list := check.Try(q.List(t.Context(), owner)).OK(t)
+			check.Equal(t, saved.Load(), 5, plan)
+			check.Equal(t, refused.Load(), 1, plan)
+			check.Equal(t, len(list), limit, plan)
+			_, err := q.Save(t.Context(), owner, NewQuery{Name: list[0].Name, Text: names + "#"})
+			check.Equal(t, err, nil, "changing one at the limit")
 		}
 	})
 }
@@ -276,16 +255,12 @@ func TestSuspension(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Pro)
 		for i := range 7 {
-			_, err := q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("q%d", i), Handle: "ana", Text: names, Public: true})
-			check.OK(t, err)
+			check.Try(q.Save(t.Context(), owner, NewQuery{Name: fmt.Sprintf("q%d", i), Handle: "ana", Text: names, Public: true})).OK(t)
 		}
 		suspended := func(plan auth.Plan) (names []string) {
 			check.OK(t, auth.NewAccounts(s).SetPlan(t.Context(), owner, plan))
-			var err error
-			owner, err = s.Read.Account.Get(t.Context(), owner.ID)
-			check.OK(t, err)
-			list, err := q.List(t.Context(), owner)
-			check.OK(t, err)
+			owner = check.Try(s.Read.Account.Get(t.Context(), owner.ID)).OK(t)
+			list := check.Try(q.List(t.Context(), owner)).OK(t)
 			for _, query := range list {
 				if query.Suspended {
 					names = append(names, query.Name)
@@ -301,9 +276,8 @@ func TestSuspension(t *testing.T) {
 		if got := suspended(auth.Pro); len(got) != 0 || public() != 7 {
 			t.Errorf("got %v suspended and %d public, want none and 7", got, public())
 		}
-		if got := fmt.Sprint(suspended(auth.Developer)); got != "[q5 q6]" || public() != 5 {
-			t.Errorf("got %s suspended and %d public, want [q5 q6] and 5", got, public())
-		}
+		check.Equal(t, fmt.Sprint(suspended(auth.Developer)), "[q5 q6]")
+		check.Equal(t, public(), 5)
 		check.OK(t, q.Delete(t.Context(), owner, "q0"))
 		check.Equal(t, fmt.Sprint(suspended(auth.Developer)), "[q6]", "suspended")
 		check.Equal(t, len(suspended(auth.Pro)), 0, "suspended")
@@ -316,15 +290,12 @@ func TestVersionsPerDay(t *testing.T) {
 		owner := newAccount(t, s, auth.Developer)
 		text := func(i int) string { return fmt.Sprintf("%s #%d", names, i) }
 		for i := range maxVersionsPerDay {
-			_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: text(i)})
-			check.OK(t, err)
+			check.Try(q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: text(i)})).OK(t)
 		}
-		if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(-1)}); !strings.Contains(messageOf(err), "at most 100 different query texts") {
-			t.Errorf("got %v, want an error", err)
-		}
-		if _, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(0)}); err != nil {
-			t.Errorf("an earlier text: got %v, want success", err)
-		}
+		_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(-1)})
+		check.Contains(t, messageOf(err), "at most 100 different query texts")
+		_, err = q.Save(t.Context(), owner, NewQuery{Name: "x", Text: text(0)})
+		check.Equal(t, err, nil, "an earlier text")
 	})
 }
 
@@ -333,14 +304,11 @@ func TestDeletedAccount(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner, other := newAccount(t, s, auth.Developer), newAccount(t, s, auth.Developer)
 		for handle, account := range map[string]*ent.Account{"ana": owner, "bea": other} {
-			_, err := q.Save(t.Context(), account, NewQuery{Name: "x", Handle: handle, Text: names, Public: true})
-			check.OK(t, err)
+			check.Try(q.Save(t.Context(), account, NewQuery{Name: "x", Handle: handle, Text: names, Public: true})).OK(t)
 		}
 		check.OK(t, auth.NewAccounts(s).Delete(t.Context(), owner))
-		queries, err := s.Read.SavedQuery.Query().Count(t.Context())
-		check.OK(t, err)
-		versions, err := s.Read.QueryVersion.Query().Count(t.Context())
-		check.OK(t, err)
+		queries := check.Try(s.Read.SavedQuery.Query().Count(t.Context())).OK(t)
+		versions := check.Try(s.Read.QueryVersion.Query().Count(t.Context())).OK(t)
 		check.Equal(t, queries, 1, "want only those of the other account")
 		check.Equal(t, versions, 1, "want only those of the other account")
 	})
@@ -361,10 +329,8 @@ func TestBrokenQueries(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		q, _ := newQueries(t, s)
 		owner := newAccount(t, s, auth.Developer)
-		_, err := q.Save(t.Context(), owner, NewQuery{Name: "valid", Handle: "ana", Text: names})
-		check.OK(t, err)
-		query, err := q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names + "#"})
-		check.OK(t, err)
+		check.Try(q.Save(t.Context(), owner, NewQuery{Name: "valid", Handle: "ana", Text: names})).OK(t)
+		query := check.Try(q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names + "#"})).OK(t)
 		breakQuery(t, s, query.SavedQuery)
 		var found []string
 		rows := func() []string {
@@ -375,33 +341,31 @@ func TestBrokenQueries(t *testing.T) {
 			}))
 			return found
 		}
-		if got := rows(); len(got) != 1 || !strings.Contains(got[0], owner.Email+" old Line 1: Cannot query field \"oldField\"") {
-			t.Errorf("got %q, want the old query with its reason", got)
-		}
+		got := rows()
+		check.Must(t, len(got), 1, got)
+		check.Contains(t, got[0], owner.Email+" old Line 1: Cannot query field \"oldField\"")
 		var servers sync.WaitGroup
 		for range 3 {
 			servers.Go(func() { q.Run(t.Context()) })
 		}
 		servers.Wait()
 		q.Run(t.Context())
-		if n := s.Read.Notice.Query().AllX(t.Context()); len(n) != 1 || n[0].Recipient != owner.Email || !strings.Contains(n[0].Text, "oldField") {
-			t.Errorf("got emails %v, want one with the reason", n)
-		}
+		n := s.Read.Notice.Query().AllX(t.Context())
+		check.Must(t, len(n), 1, "emails %v", n)
+		check.Equal(t, n[0].Recipient, owner.Email)
+		check.Contains(t, n[0].Text, "oldField")
 		for _, broken := range []error{nil, errors.New("oldField")} { // in the next versions of the program
 			row := s.Read.SavedQuery.Query().Where(savedquery.Name("old")).WithAccount().OnlyX(t.Context())
 			check.OK(t, q.recordBroken(t.Context(), row, broken))
-			if got := s.Read.Notice.Query().CountX(t.Context()); (got > 0) != (broken != nil) {
-				t.Errorf("broken %v: got %d emails, want one only if the query is broken", broken, got)
-			}
+			got := s.Read.Notice.Query().CountX(t.Context())
+			check.Equal(t, got > 0, broken != nil, "broken %v: %d emails", broken, got)
 		}
-		query, err = q.Find(t.Context(), owner, "old")
-		check.OK(t, err)
+		query = check.Try(q.Find(t.Context(), owner, "old")).OK(t)
 		check.Contains(t, query.BrokenReason, "oldField", "reason")
-		query, err = q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names})
-		check.OK(t, err)
-		if query.BrokenReason != "" || len(rows()) != 0 || s.Read.Notice.Query().CountX(t.Context()) != 0 {
-			t.Errorf("got reason %q, %v or an email, want none after saving", query.BrokenReason, found)
-		}
+		query = check.Try(q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names})).OK(t)
+		check.Equal(t, query.BrokenReason, "", "%v or an email", found)
+		check.Equal(t, len(rows()), 0, "%v or an email", found)
+		check.Equal(t, s.Read.Notice.Query().CountX(t.Context()), 0, "%v or an email", found)
 	})
 }
 
@@ -412,9 +376,7 @@ func TestApplicationsReadPrivateQueries(t *testing.T) {
 		{Account: 1}: true, {Account: 1, Application: "app_x"}: false, {Account: 1, Application: "app_x", PrivateQueries: true}: true,
 		{Account: 2, Application: "app_y", PrivateQueries: true}: false, {}: false,
 	} {
-		if err := private.check(caller, false); (problem.Of(err).Code != problem.NotFound) != want {
-			t.Errorf("%+v: got %v, want it found: %v", caller, err, want)
-		}
+		check.Equal(t, problem.Of(private.check(caller, false)).Code != problem.NotFound, want, "%+v", caller)
 	}
 }
 
@@ -436,17 +398,15 @@ func TestSaveLoadsWithoutDeadline(t *testing.T) {
 	check.OK(t, err)
 	limited, unlimited = 0, 0
 	q, _ := newQueries(t, s)
-	if _, err := q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "a", Handle: "ana", Text: "{ tools { items { name } } }"}); err != nil || limited > 0 || unlimited == 0 {
-		t.Errorf("got %v after %d statements with a deadline and %d without, want only those without", err, limited, unlimited)
-	}
+	check.Try(q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "a", Handle: "ana", Text: "{ tools { items { name } } }"})).OK(t)
+	check.True(t, limited <= 0 && unlimited != 0, "got %d statements with a deadline and %d without, want only those without", limited, unlimited)
 }
 
 // 10,000 saved queries take no memory until they are used.
 func TestUnusedQueriesTakeNoMemory(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, s *store.Store, q *Queries) {
 		owner := newAccount(t, s, auth.Pro)
-		_, err := q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})
-		check.OK(t, err)
+		check.Try(q.Save(t.Context(), owner, NewQuery{Name: "x", Handle: "ana", Text: names})).OK(t)
 		var rows []*ent.SavedQueryCreate
 		var versions []*ent.QueryVersionCreate
 		for i := range 10_000 {
@@ -463,8 +423,8 @@ func TestUnusedQueriesTakeNoMemory(t *testing.T) {
 		before := fresh.Cache.Entries()
 		fresh.Run(t.Context())
 		check.Equal(t, fresh.Cache.Entries(), before, "cached items after checking all")
-		if n, err := s.Read.SavedQuery.Query().Where(savedquery.BrokenReasonNEQ("")).Count(t.Context()); n != 0 || err != nil {
-			t.Errorf("got %d broken and %v, want none", n, err)
-		}
+		n, err := s.Read.SavedQuery.Query().Where(savedquery.BrokenReasonNEQ("")).Count(t.Context())
+		check.Equal(t, n, 0)
+		check.Equal(t, err, nil)
 	})
 }

@@ -1,6 +1,7 @@
 package saved_test
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -84,19 +87,15 @@ func start(t *testing.T, db *store.Store) *service {
 		check.OK(t, err)
 	}
 	memory := cache.New(1<<20, nil, log)
-	var err error
-	s.other, err = saved.New(saved.Config{
+	s.other = check.Try(saved.New(saved.Config{
 		Service: rest.Config{PublicURL: servertest.URL}, Store: db, Executor: graphtest.New(graph.Config{Catalog: db, Cache: memory}), Cache: memory, Log: log,
-	})
-	check.OK(t, err)
+	})).OK(t)
 	return s
 }
 
 func (s *service) owner(t testing.TB, email string) *ent.Account {
 	t.Helper()
-	owner, err := auth.NewAccounts(s.Store).Find(t.Context(), email)
-	check.OK(t, err)
-	return owner
+	return check.Try(auth.NewAccounts(s.Store).Find(t.Context(), email)).OK(t)
 }
 
 // save saves a query and returns the paths of both URLs.
@@ -107,8 +106,7 @@ func (s *service) save(t testing.TB, email, name, text string, change ...func(*s
 	for _, f := range change {
 		f(&query)
 	}
-	q, err := s.other.Save(t.Context(), s.owner(t, email), query)
-	check.OK(t, err)
+	q := check.Try(s.other.Save(t.Context(), s.owner(t, email), query)).OK(t)
 	return strings.TrimPrefix(q.Named, servertest.URL), strings.TrimPrefix(q.Permanent, servertest.URL)
 }
 
@@ -152,9 +150,8 @@ func (g got) want(t testing.TB, status int, part string) got {
 func TestSavedQueries(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
 		named, permanent := s.save(t, ana, "best", best, func(q *saved.NewQuery) { q.Description = "Best <b>tools</b>" })
-		if named != "/q/ana/best" || !regexp.MustCompile(`^/q/[0-9a-f]{32}$`).MatchString(permanent) {
-			t.Fatalf("got %s and %s, want the URLs by name and by hash", named, permanent)
-		}
+		check.Must(t, named, "/q/ana/best", permanent)
+		check.MustTrue(t, regexp.MustCompile(`^/q/[0-9a-f]{32}$`).MatchString(permanent), "got %s and %s, want the URLs by name and by hash", named, permanent)
 
 		t.Run("formats", func(t *testing.T) {
 			const item = `{"slug":"bosco-et-matelots","name":"Bosco & Matelots","score":9.4,"category":{"label":"Agents"}}`
@@ -203,9 +200,7 @@ func TestSavedQueries(t *testing.T) {
 				check.Equal(t, count(query), want, "%s: items", query)
 			}
 			all, one, two := count("?limit=200"), count("?limit=200&icps=agentic_engineer"), count("?limit=200&icps=agentic_engineer&icps=vibe_coder")
-			if one == 0 || two <= one || two > all {
-				t.Errorf("got %d, %d and %d items for one, two and all audiences, want more each time", one, two, all)
-			}
+			check.True(t, one != 0 && two > one && two <= all, "got %d, %d and %d items for one, two and all audiences, want more each time", one, two, all)
 			for query, want := range map[string]string{
 				"?limit=x":                            `limit must be an integer`,
 				"?limit=":                             `limit must be an integer`,
@@ -227,42 +222,41 @@ func TestSavedQueries(t *testing.T) {
 			}
 			s.get(t, named+".csv?format=json").want(t, 400, "format must be csv")
 			s.get(t, "/q/%ff").want(t, 400, "invalid UTF-8")
-			if got := s.send(t, http.MethodPost, named, `{}`); got.StatusCode != 405 || got.Header.Get("Allow") != "GET, HEAD" {
-				t.Errorf("POST: got %d, Allow %q, want 405", got.StatusCode, got.Header.Get("Allow"))
-			}
+			got := s.send(t, http.MethodPost, named, `{}`)
+			check.Equal(t, got.StatusCode, 405, "POST")
+			check.Equal(t, got.Header.Get("Allow"), "GET, HEAD", "POST")
 		})
 
 		t.Run("caching", func(t *testing.T) {
 			first, again := s.get(t, named+".json?limit=7"), s.get(t, named+".json?unknown=1&limit=7")
-			if first.Header.Get("Cache-Status") != "palmares; fwd=miss" || again.Header.Get("Cache-Status") != "palmares; hit" || first.Header.Get("Etag") != again.Header.Get("Etag") {
-				t.Errorf("got %v and %v, want a miss and a hit with the same ETag", first.Header, again.Header)
-			}
+			check.Equal(t, first.Header.Get("Cache-Status"), "palmares; fwd=miss", "%v and %v", first.Header, again.Header)
+			check.Equal(t, again.Header.Get("Cache-Status"), "palmares; hit", "%v and %v", first.Header, again.Header)
+			check.Equal(t, first.Header.Get("Etag"), again.Header.Get("Etag"), "%v and %v", first.Header, again.Header)
 			stats := s.get(t, "/api/v1/stats")
 			if got := first.Header.Get("Cache-Control"); got != "s-maxage=60, stale-while-revalidate=60" { // its owner may make it private
 				t.Errorf("got Cache-Control %q, want a minute in shared caches", got)
 			}
 			for _, name := range []string{"X-Service-Release", "X-Service-Updated-At", "Access-Control-Allow-Origin", "X-Content-Type-Options"} {
-				if first.Header.Get(name) != stats.Header.Get(name) || first.Header.Get(name) == "" {
-					t.Errorf("%s: got %q, want %q as in the REST API", name, first.Header.Get(name), stats.Header.Get(name))
-				}
+				check.Equal(t, first.Header.Get(name), stats.Header.Get(name))
+				check.True(t, first.Header.Get(name) != "", "%s: got %q, want %q as in the REST API", name, first.Header.Get(name), stats.Header.Get(name))
 			}
 			s.get(t, named+".json?limit=7", "If-None-Match", first.Header.Get("Etag")).want(t, 304, "")
-			if head := s.send(t, http.MethodHead, named+".json?limit=7", ""); head.StatusCode != 200 || head.Header.Get("Etag") != first.Header.Get("Etag") || head.ContentLength != first.ContentLength {
-				t.Errorf("HEAD: got %d %v, want the headers of GET", head.StatusCode, head.Header)
-			}
+			head := s.send(t, http.MethodHead, named+".json?limit=7", "")
+			check.Equal(t, head.StatusCode, 200, "HEAD: %v", head.Header)
+			check.Equal(t, head.Header.Get("Etag"), first.Header.Get("Etag"), "HEAD: %v", head.Header)
+			check.Equal(t, head.ContentLength, first.ContentLength, "HEAD: %v", head.Header)
 			check.Equal(t, s.send(t, http.MethodOptions, named, "", "Origin", "https://x.example", "Access-Control-Request-Method", "GET").StatusCode, 204, "preflight")
 		})
 
 		t.Run("as_of", func(t *testing.T) {
 			pinned := s.get(t, named+".csv?limit=3&as_of=1").want(t, 200, "slug,")
 			// Not forever: the name may get another text, and the query may become private.
-			if pinned.Header.Get("Cache-Control") != "s-maxage=60, stale-while-revalidate=60" || pinned.Header.Get("X-Service-Release") != "1" || pinned.Header.Get("Memento-Datetime") == "" ||
-				pinned.Header.Get("Link") != "<"+servertest.URL+named+`.csv?limit=3>; rel="original"` {
-				t.Errorf("got %v, want the headers of release 1", pinned.Header)
-			}
-			if keyed := s.get(t, named+".csv?limit=3&as_of=1", s.as(bea)...); keyed.Header.Get("Cdn-Cache-Control") != "private, no-store" {
-				t.Errorf("with a key: got %v, want no copy in shared caches", keyed.Header)
-			}
+			check.Equal(t, pinned.Header.Get("Cache-Control"), "s-maxage=60, stale-while-revalidate=60", pinned.Header)
+			check.Equal(t, pinned.Header.Get("X-Service-Release"), "1", pinned.Header)
+			check.True(t, pinned.Header.Get("Memento-Datetime") != "", "got %v, want the headers of release 1", pinned.Header)
+			check.Equal(t, pinned.Header.Get("Link"), "<"+servertest.URL+named+`.csv?limit=3>; rel="original"`, pinned.Header)
+			keyed := s.get(t, named+".csv?limit=3&as_of=1", s.as(bea)...)
+			check.Equal(t, keyed.Header.Get("Cdn-Cache-Control"), "private, no-store", "a key: %v", keyed.Header)
 			day := s.get(t, named+"?as_of=2026-11-10&limit=3").want(t, 200, "[")
 			if want := servertest.URL + named + ".json?limit=3&as_of="; !strings.HasPrefix(day.Header.Get("Content-Location"), want) {
 				t.Errorf("got Content-Location %q, want %s…", day.Header.Get("Content-Location"), want)
@@ -274,9 +268,7 @@ func TestSavedQueries(t *testing.T) {
 			before := s.get(t, named).body
 			changed := strings.Replace(best, "name\n", "", 1)
 			_, next := s.save(t, ana, "best", changed)
-			if next == permanent {
-				t.Errorf("got the hash %s for another text, want a new one", next)
-			}
+			check.True(t, next != permanent, "got the hash %s for another text, want a new one", next)
 			wait.Until(t, "the changed query", func() bool { return !strings.Contains(s.get(t, named).body, `"name"`) })
 			s.get(t, next).want(t, 200, `[{"slug":`)
 			check.Equal(t, s.get(t, permanent).body, before, "at the old hash")
@@ -301,8 +293,7 @@ func TestGrafanaDashboard(t *testing.T) {
 			}
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "grafana", "catalog.json"))
-	check.OK(t, err)
+	text := check.Try(os.ReadFile(filepath.Join(repo.Root(t), "deploy", "grafana", "catalog.json"))).OK(t)
 	check.OK(t, json.Unmarshal(text, &dashboard))
 	check.Equal(t, len(dashboard.Panels), 11)
 	for _, panel := range dashboard.Panels {
@@ -322,21 +313,18 @@ func TestGrafanaDashboard(t *testing.T) {
 func TestPanels(t *testing.T) {
 	each(t, func(t *testing.T, s *service) {
 		response := s.get(t, "/q/palmares/openapi.json").want(t, 200, `"/q/palmares/score-movers"`)
-		doc, err := openapi3.NewLoader().LoadFromData([]byte(response.body))
-		check.OK(t, err)
+		doc := check.Try(openapi3.NewLoader().LoadFromData([]byte(response.body))).OK(t)
 		check.OK(t, doc.Validate(t.Context()))
 		schema := doc.Paths.Value("/q/palmares/monthly-prices.csv").Get.Responses.Value("200").Value.Content["text/csv"].Schema.Value
-		if text, _ := json.Marshal(schema.Extensions["x-table-schema"]); !strings.Contains(string(text), `"name":"key","type":"string"}`) {
-			t.Errorf("got %s, want the types of the columns", text)
-		}
+		text, _ := json.Marshal(schema.Extensions["x-table-schema"])
+		check.Contains(t, string(text), `"name":"key","type":"string"}`)
 		panels := 0
 		for path, item := range doc.Paths.Map() {
 			r := s.get(t, path).want(t, 200, "")
 			content := item.Get.Responses.Value("200").Value.Content
 			mediaType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-			if len(content) != 1 || content[mediaType] == nil {
-				t.Errorf("%s: got %s, want the one media type in the document", path, mediaType)
-			}
+			check.Equal(t, len(content), 1, "%s: %s", path, mediaType)
+			check.True(t, content[mediaType] != nil, "%s: got %s, want the one media type in the document", path, mediaType)
 			if mediaType != "application/json" {
 				continue
 			}
@@ -400,13 +388,163 @@ func TestDescriptions(t *testing.T) {
 	s := onSQLite(t)
 	s.save(t, ana, "best", best, func(q *saved.NewQuery) { q.Description = `<script>alert(1)</script>` })
 	r := s.get(t, "/q/ana/openapi.json").want(t, 200, "&lt;script&gt;")
-	if strings.Contains(r.body, "<script") || r.Header.Get("X-Content-Type-Options") != "nosniff" || r.Header.Get("Content-Type") != "application/json" {
-		t.Errorf("got %v %s, want escaped JSON", r.Header, r.body)
-	}
+	check.Lacks(t, r.body, "<script")
+	check.Equal(t, r.Header.Get("X-Content-Type-Options"), "nosniff", r.Header)
+	check.Equal(t, r.Header.Get("Content-Type"), "application/json", r.Header)
 	for _, path := range []string{"/q/", "/q/ana", "/q/ana/", "/q/ana/best/", "/q//best", "/q/Ana/best", "/q/ana/Best", "/q/ana/be%73t/x", "/q/ana/..%2fbest", "/q/x/openapi.json"} {
 		s.get(t, path).want(t, 404, `{"error":"There is no saved query at this URL`)
 	}
 	for _, format := range []string{"xlsx", "json.csv"} {
 		s.get(t, "/q/ana/best."+format).want(t, 404, `"There is no format \"`+format+`\". Saved queries have json, csv, ndjson and`)
 	}
+}
+
+// table is what a program has read from a CSV file.
+type table struct {
+	Rows    int
+	Columns [][2]any // name, and whether it has numbers
+}
+
+// LibreOffice, pandas and DuckDB read every query of the service with the same rows
+// and columns, and numbers as numbers.
+func TestOwnQueriesWithLibreOfficePandasAndDuckDB(t *testing.T) {
+	s := onSQLite(t)
+	dir := t.TempDir()
+	var files []string
+	var want []table
+	for _, path := range s.ownQueries(t) {
+		body := s.get(t, path+".csv").want(t, 200, "").body
+		file := filepath.Join(dir, filepath.Base(path)+".csv")
+		check.OK(t, os.WriteFile(file, []byte(body), 0o600))
+		files, want = append(files, file), append(want, tableOf(t, body))
+	}
+	run := func(program string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Dir = "testdata"
+		out, err := cmd.Output()
+		check.OK(t, err, "%s %s", program, string(out))
+		return string(out)
+	}
+	testkit.NPM(t, "testdata")
+	for name, out := range map[string]string{
+		"pandas": run(testkit.Pandas.Ensure(t), append([]string{"pandas_columns.py"}, files...)...),
+		"DuckDB": run(testkit.Node.Ensure(t), append([]string{"duckdb.mjs"}, files...)...),
+	} {
+		for i, line := range strings.Split(strings.TrimSpace(out), "\n") {
+			var got table
+			check.OK(t, json.Unmarshal([]byte(line), &got))
+			if got.Rows != want[i].Rows || !slices.Equal(got.Columns, want[i].Columns) {
+				t.Errorf("%s, %s: got %+v, want %+v", name, filepath.Base(files[i]), got, want[i])
+			}
+		}
+	}
+
+	// The options are separator, quote and UTF-8.
+	converted := filepath.Join(dir, "converted")
+	run(testkit.LibreOffice.Ensure(t), append([]string{"-env:UserInstallation=file://" + filepath.Join(dir, "profile"),
+		"--headless", "--infilter=CSV:44,34,76,1,,1033,false,false", "--convert-to", "csv:Text - txt - csv (StarCalc):44,34,76", "--outdir", converted}, files...)...)
+	for i, file := range files {
+		text := check.Try(os.ReadFile(filepath.Join(converted, filepath.Base(file)))).OK(t)
+		if got := tableOf(t, string(text)); got.Rows != want[i].Rows || !slices.Equal(got.Columns, want[i].Columns) {
+			t.Errorf("LibreOffice, %s: got %+v, want %+v", filepath.Base(file), got, want[i])
+		}
+	}
+}
+
+// tableOf returns the rows and columns of a CSV file. A column has numbers if all of
+// its values are.
+func tableOf(t *testing.T, text string) table {
+	t.Helper()
+	rows := check.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).OK(t)
+	found := table{Rows: len(rows) - 1}
+	for i, name := range rows[0] {
+		numbers := true
+		for _, row := range rows[1:] {
+			if _, err := strconv.ParseFloat(row[i], 64); row[i] != "" && err != nil {
+				numbers = false
+			}
+		}
+		found.Columns = append(found.Columns, [2]any{name, numbers})
+	}
+	return found
+}
+
+// Every query of the service can be read as a table, as CSV and as NDJSON.
+func TestOwnQueriesAsTables(t *testing.T) {
+	columns := map[string]string{ // of the queries whose result is not a simple list
+		"scores-by-category-and-month": "key,period,value",
+		"scores-by-pricing":            "list,from,to,count",
+		"good-and-affordable":          "meta.total,slug,name,price,monthlyPrice,billingPeriod,score",
+		"compared-with":                "meta.total,slug,toolA.slug,toolA.name,toolA.score,toolB.slug,toolB.name,toolB.score,winnerName",
+		"key-figures":                  "period,count,tested,mean_score,mean_monthly_price,additions,retirements",
+		"not-updated":                  "meta.total,slug,name,updatedAt,score",
+		"growth":                       "period,start,count,additions,retirements",
+	}
+	each(t, func(t *testing.T, s *service) {
+		paths, found := s.ownQueries(t), 0
+		for _, path := range paths {
+			rows, err := csv.NewReader(strings.NewReader(s.get(t, path+".csv").want(t, 200, "").body)).ReadAll() // all of the same length
+			if err != nil || len(rows) < 2 {
+				t.Errorf("%s: got %d rows and %v, want a header and rows", path, len(rows), err)
+				continue
+			}
+			name := strings.TrimPrefix(path, "/q/palmares/")
+			if want, known := columns[name]; known {
+				if found++; strings.Join(rows[0], ",") != want {
+					t.Errorf("%s: got columns %v, want %s", path, rows[0], want)
+				}
+			}
+			lines := strings.Split(strings.TrimSpace(s.get(t, path+".ndjson").want(t, 200, "{").body), "\n")
+			if len(lines) != len(rows)-1 {
+				t.Errorf("%s: got %d lines of NDJSON, want %d as in CSV", path, len(lines), len(rows)-1)
+				continue
+			}
+			for i, line := range lines {
+				in := json.NewDecoder(strings.NewReader(line))
+				in.UseNumber()
+				var row map[string]any
+				check.OK(t, in.Decode(&row))
+				for column, name := range rows[0] {
+					value := valueAt(row, name)
+					if value == nil {
+						value = ""
+					}
+					check.Equal(t, strings.TrimPrefix(rows[i+1][column], "'"), fmt.Sprint(value), "%s, row %d, %s: %v", path, i+1, name, value)
+				}
+			}
+		}
+		check.Equal(t, found, len(columns), "of the queries with known columns")
+	})
+}
+
+// ownQueries returns the paths of the queries of the service, each of which must have a
+// CSV.
+func (s *service) ownQueries(t *testing.T) (paths []string) {
+	t.Helper()
+	var document struct{ Paths map[string]any }
+	check.OK(t, json.Unmarshal([]byte(s.get(t, "/q/palmares/openapi.json").body), &document))
+	for path := range document.Paths {
+		if strings.Contains(path, ".") {
+			continue
+		}
+		_, hasTable := document.Paths[path+".csv"]
+		check.True(t, hasTable, "%s: got no CSV in the OpenAPI document, want one", path)
+		paths = append(paths, path)
+	}
+	check.MustTrue(t, len(paths) >= 15, "got %d queries, want at least 15", len(paths))
+	return paths
+}
+
+// valueAt returns the field with a name, or the field of a nested object.
+func valueAt(row map[string]any, name string) any {
+	if value, flat := row[name]; flat {
+		return value
+	}
+	outer, inner, _ := strings.Cut(name, ".")
+	nested, _ := row[outer].(map[string]any)
+	if nested == nil {
+		return nil
+	}
+	return valueAt(nested, inner)
 }

@@ -23,17 +23,15 @@ import (
 
 func editions(t *testing.T) []demo.Edition {
 	t.Helper()
-	all, err := demo.Editions()
-	check.OK(t, err)
-	return all
+	return check.Try(demo.Editions()).OK(t)
 }
 
 func TestEditions(t *testing.T) {
 	all := editions(t)
 	check.Equal(t, len(all), 8, "editions")
-	if last := all[len(all)-1]; !bytes.Equal(last.Feed, demo.Catalog()) || last.Date != "2026-11-10" {
-		t.Errorf("last edition: got one of %s, want the folder of 2026-11-10", last.Date)
-	}
+	last := all[len(all)-1]
+	check.Equal(t, string(last.Feed), string(demo.Catalog()), "last edition")
+	check.Equal(t, last.Date, "2026-11-10", "last edition")
 	if first := all[0].Date; !strings.HasPrefix(first, "2026-03-") {
 		t.Errorf("first edition: got %s, want one from March 2026", first)
 	}
@@ -46,17 +44,13 @@ func TestEmbeddedSize(t *testing.T) {
 	const limit = 400_000
 	var size int64
 	for _, pattern := range []string{"editions/*.ndjson", "catalog/*.yml", "catalog/*/*.md"} {
-		files, err := filepath.Glob(pattern)
-		check.OK(t, err)
+		files := check.Try(filepath.Glob(pattern)).OK(t)
 		for _, file := range files {
-			info, err := os.Stat(file)
-			check.OK(t, err)
+			info := check.Try(os.Stat(file)).OK(t)
 			size += info.Size()
 		}
 	}
-	if size >= limit {
-		t.Errorf("got %d bytes, want less than %d", size, limit)
-	}
+	check.True(t, size < limit, "got %d bytes, want less than %d", size, limit)
 }
 
 // TestFilesAreMinimal checks that the files of older editions are named after
@@ -64,8 +58,7 @@ func TestEmbeddedSize(t *testing.T) {
 func TestFilesAreMinimal(t *testing.T) {
 	all := editions(t)
 	for i, edition := range all[:len(all)-1] {
-		data, err := os.ReadFile("editions/" + edition.Date + ".ndjson")
-		check.OK(t, err)
+		data := check.Try(os.ReadFile("editions/" + edition.Date + ".ndjson")).OK(t)
 		was, next := read(t, edition), read(t, all[i+1])
 		for line := range strings.Lines(string(data)) {
 			if !strings.Contains(line, `"slug"`) {
@@ -82,12 +75,9 @@ func TestFilesAreMinimal(t *testing.T) {
 			}
 			rest := strings.Replace(line, `"type":"`+given["type"].(string)+`",`, "", 1)
 			err := json.Unmarshal([]byte(rest), record.New(given["type"].(string)), json.RejectUnknownMembers(true))
-			if err != nil || !slices.Contains(record.Types, given["type"].(string)) {
-				t.Errorf("%s: %s: got %v, want fields of a record", edition.Date, id, err)
-			}
-			if string(record.Encode(was[id])) == string(record.Encode(next[id])) {
-				t.Errorf("%s: got %s as in the next edition, want it left out", edition.Date, id)
-			}
+			check.OK(t, err, "%s: %s", edition.Date, id)
+			check.True(t, slices.Contains(record.Types, given["type"].(string)), "%s: %s: got %v, want fields of a record", edition.Date, id, err)
+			check.True(t, string(record.Encode(was[id])) != string(record.Encode(next[id])), "%s: got %s as in the next edition, want it left out", edition.Date, id)
 			if next[id] == nil || next[id].RecordType() != given["type"] {
 				continue
 			}
@@ -153,14 +143,10 @@ func TestFacts(t *testing.T) {
 			case *record.Comparison:
 				texts = []string{rec.Translations.En.Title, rec.Translations.En.WinnerNote}
 			}
-			if slices.Contains(texts, "") {
-				t.Errorf("edition of %s: %s: got translations %q, want all", edition.Date, id, texts)
-			}
+			check.True(t, !slices.Contains(texts, ""), "edition of %s: %s: got translations %q, want all", edition.Date, id, texts)
 		}
 	}
-	if sources == 0 {
-		t.Error("got no sources, want some")
-	}
+	check.True(t, sources != 0, "got no sources, want some")
 }
 
 // checkPrices checks that a tool's price history leads to its price, has no
@@ -197,14 +183,11 @@ func checkPrices(t *testing.T, date string, tool *record.Tool, before record.Rec
 func TestPublishEditions(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i, edition := range editions(t) {
-			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})
-			check.OK(t, err, "edition of %s", edition.Date)
+			report := check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})).OK(t, "edition of %s", edition.Date)
 			check.Equal(t, report.Release, i+1, "edition of %s: release", edition.Date)
 			var exported bytes.Buffer
 			check.OK(t, publish.Export(t.Context(), s, &exported, 0))
-			if !bytes.Equal(exported.Bytes(), edition.Feed) {
-				t.Errorf("edition of %s: got an export of %d bytes, want the edition's %d bytes", edition.Date, exported.Len(), len(edition.Feed))
-			}
+			check.Equal(t, string(exported.Bytes()), string(edition.Feed), "edition of %s: an export of %d bytes", edition.Date, exported.Len())
 		}
 		counts := map[string]int{}
 		for _, row := range s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumberNEQ(1)).AllX(t.Context()) {
@@ -231,9 +214,7 @@ func TestPublishEditions(t *testing.T) {
 			"event " + journal.EventPriceChanged: 10, "event " + journal.EventComparisonPublished: 8, "event " + journal.EventEmbeddingsChanged: 5,
 			"score up": 8, "score down": 7, "review changed": 5,
 		} {
-			if counts[kind] < least {
-				t.Errorf("%s: got %d since the first edition, want at least %d", kind, counts[kind], least)
-			}
+			check.True(t, counts[kind] >= least, "%s: got %d since the first edition, want at least %d", kind, counts[kind], least)
 		}
 		for _, event := range journal.Events {
 			if counts["event "+event] == 0 && event != journal.EventPriceBackfilled { // the first edition has all of them
@@ -245,9 +226,7 @@ func TestPublishEditions(t *testing.T) {
 			journal.ToolCreated, journal.ToolUpdated, journal.ToolRetired, journal.ToolRemoved, journal.PriceChanged,
 			journal.ComparisonCreated, journal.ComparisonUpdated, journal.ComparisonRemoved, journal.EmbeddingsChanged, journal.CatalogPublished,
 		} {
-			if counts[kind] == 0 {
-				t.Errorf("got no change %s since the first edition, want one", kind)
-			}
+			check.True(t, counts[kind] != 0, "got no change %s since the first edition, want one", kind)
 		}
 		if !s.Read.JournalEntry.Query().Where(journalentry.Kind(journal.PriceBackfilled)).ExistX(t.Context()) {
 			t.Errorf("got no change %s, want one", journal.PriceBackfilled)

@@ -8,10 +8,15 @@ import (
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
+
+// Hostile contains characters that are easy to encode wrongly. A feed allows every
+// character but NUL.
+const Hostile = "<script>\"]]>\\ & é 😀 \t\r\n\x01\x1f\x7f\u2028\ufffe 'x' €"
 
 // Catalog returns a feed with the categories code and voix and these records.
 func Catalog(date string, records ...any) []byte {
@@ -44,6 +49,16 @@ func publishAt(t testing.TB, s *store.Store, data []byte, published time.Time) i
 		t.Fatal(err)
 	}
 	return report.Release
+}
+
+// Synthetic returns a feed with many tools, which package synth generates.
+func Synthetic(t testing.TB, opts synth.Options) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := synth.Write(t.Context(), &buf, opts); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
 }
 
 // PublishDemo imports all editions of the demo catalog, each on its date but the last one
@@ -79,4 +94,17 @@ func Tool(slug string, change ...func(*record.Tool)) *record.Tool {
 		f(t)
 	}
 	return t
+}
+
+// Retired returns a retired tool.
+func Retired(slug string) *record.Retired {
+	return &record.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
+}
+
+// Comparison returns a published comparison that the first tool wins.
+func Comparison(slug, a, b string) *record.Comparison {
+	return &record.Comparison{
+		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.", Published: true,
+		UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
+	}
 }

@@ -25,9 +25,7 @@ func TestSameOptionsSameBytes(t *testing.T) {
 		"seed":     {Tools: 500, Seed: 8, Revision: 2},
 		"revision": {Tools: 500, Seed: 7, Revision: 3},
 	} {
-		if first == generate(t, other) {
-			t.Errorf("another %s: got the same feed, want a different one", name)
-		}
+		check.True(t, first != generate(t, other), "another %s: got the same feed, want a different one", name)
 	}
 }
 
@@ -40,9 +38,7 @@ func TestRevisionsChangeFewLines(t *testing.T) {
 			changed++
 		}
 	}
-	if changed < 20 || changed > 100 {
-		t.Errorf("got %d of %d lines changed, want 20 to 100", changed, len(before))
-	}
+	check.True(t, changed >= 20 && changed <= 100, "got %d of %d lines changed, want 20 to 100", changed, len(before))
 }
 
 func TestEdgeCasesOccur(t *testing.T) {
@@ -81,16 +77,12 @@ func TestEdgeCasesOccur(t *testing.T) {
 					given++
 				}
 			}
-			if given == 0 {
-				t.Errorf("%s.%s: got its default everywhere, want another value", recordType, f.Name)
-			}
+			check.True(t, given != 0, "%s.%s: got its default everywhere, want another value", recordType, f.Name)
 		}
 	}
 	longest := 0
 	for line := range strings.Lines(feed) {
 		longest = max(longest, len(line))
 	}
-	if longest < 500_000 || longest > 1<<20 {
-		t.Errorf("longest line: got %d bytes, want nearly 1 MiB", longest)
-	}
+	check.True(t, longest >= 500_000 && longest <= 1<<20, "longest line: got %d bytes, want nearly 1 MiB", longest)
 }

@@ -1,4 +1,4 @@
-package journal_test
+package publish_test
 
 import (
 	"bytes"
@@ -7,10 +7,12 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
@@ -22,29 +24,23 @@ import (
 // that a naive comparison of the exports before and after finds.
 func TestDiffAgreesWithImport(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		random := newRandomFeed(36)
-		before := map[string]object{}
+		random := feedtest.NewTangled(testkit.SeedOr(t, 36))
+		before := map[string]map[string]any{}
 		seen := map[string]int{}
 		for i := range 40 {
-			data := random.next()
-			diff, err := publish.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)
-			check.OK(t, err)
-			report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
-			check.OK(t, err)
+			data := random.Next()
+			diff := check.Try(publish.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)).OK(t)
+			report := check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})).OK(t)
 			check.Must(t, diff.Release, report.Release, "feed %d", i)
 			check.Must(t, diff.Summary, (publish.DiffSummary{Tools: report.Tools, Comparisons: report.Comparisons, Categories: report.Categories}), "feed %d", i)
 			events := map[string]int{}
 			for _, e := range s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(report.Release), journalentry.EventNotNil()).AllX(t.Context()) {
 				events[*e.Event]++
 			}
-			if !maps.Equal(diff.Events, events) {
-				t.Fatalf("feed %d: got events %v, want those of the journal, %v", i, diff.Events, events)
-			}
+			check.MustTrue(t, maps.Equal(diff.Events, events), "feed %d: got events %v, want those of the journal, %v", i, diff.Events, events)
 			after := exported(t, s)
 			checkDiff(t, diff, before, after)
-			if t.Failed() {
-				t.Fatalf("feed %d has the wrong diff above", i)
-			}
+			check.MustTrue(t, !t.Failed(), "feed %d has the wrong diff above", i)
 			for _, c := range slices.Concat(diff.Tools, diff.Comparisons, diff.Categories) {
 				seen[c.Type+" "+c.Change]++
 			}
@@ -58,23 +54,19 @@ func TestDiffAgreesWithImport(t *testing.T) {
 			"comparatif created", "comparatif updated", "comparatif removed", "category created", "category updated", "category removed",
 			"price", "history", "score",
 		} {
-			if seen[kind] == 0 {
-				t.Errorf("%s: got no changes, want some", kind)
-			}
+			check.True(t, seen[kind] != 0, "%s: got no changes, want some", kind)
 		}
 	})
 }
 
 // exported returns the records of an export by kind and slug; active and retired tools
 // are of one kind. Price histories are left out: they also depend on earlier releases.
-func exported(t *testing.T, s *store.Store) map[string]object {
+func exported(t *testing.T, s *store.Store) map[string]map[string]any {
 	t.Helper()
-	var export bytes.Buffer
-	check.OK(t, publish.Export(t.Context(), s, &export, 0))
-	records := map[string]object{}
-	for line := range bytes.Lines(export.Bytes()) {
-		var rec object
-		check.OK(t, json.Unmarshal(line, &rec))
+	records := map[string]map[string]any{}
+	for line := range strings.Lines(export(t, s)) {
+		var rec map[string]any
+		check.OK(t, json.Unmarshal([]byte(line), &rec))
 		delete(rec, "price_history")
 		switch kind := rec["type"].(string); kind {
 		case "feed":
@@ -87,10 +79,10 @@ func exported(t *testing.T, s *store.Store) map[string]object {
 	return records
 }
 
-func checkDiff(t *testing.T, diff *publish.Diff, before, after map[string]object) {
+func checkDiff(t *testing.T, diff *publish.Diff, before, after map[string]map[string]any) {
 	t.Helper()
 	var changes, prices, scores []string
-	for _, key := range slices.Sorted(maps.Keys(merged(before, after))) {
+	for _, key := range slices.Sorted(maps.Keys(union(before, after))) {
 		was, is := before[key], after[key]
 		switch {
 		case was == nil && is["type"] == "cimetiere", was["type"] == "tool" && is["type"] == "cimetiere":
@@ -101,12 +93,12 @@ func checkDiff(t *testing.T, diff *publish.Diff, before, after map[string]object
 			changes = append(changes, fmt.Sprint("removed ", key, " ", title(was)))
 		default:
 			var fields []string
-			for name := range merged(was, is) {
+			for name := range union(was, is) {
 				if !reflect.DeepEqual(was[name], is[name]) {
 					fields = append(fields, name)
 				}
 			}
-			nameOf := func(records map[string]object, c object) any {
+			nameOf := func(records map[string]map[string]any, c map[string]any) any {
 				return records[fmt.Sprint("tool ", c["winner"])]["name"]
 			}
 			if is["type"] == "comparatif" && was["winner"] == is["winner"] && nameOf(before, was) != nameOf(after, is) && (len(fields) > 0 || is["published"] != false) {
@@ -157,11 +149,17 @@ func checkDiff(t *testing.T, diff *publish.Diff, before, after map[string]object
 	}
 }
 
-func title(rec object) any {
+func title(rec map[string]any) any {
 	for _, name := range []string{"name", "title"} {
 		if rec[name] != nil {
 			return rec[name]
 		}
 	}
 	return rec["label"]
+}
+
+func union[V any](a, b map[string]V) map[string]V {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }
