@@ -235,7 +235,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	account := portal.New(portal.Config{
 		Service: service, SignInDisabled: cfg.signInDisabled(), TrustedProxies: cfg.Proxies, Store: db, Keyring: access.keyring, Mail: mailer,
 		Billing: payments, Webhooks: webhooks, Queries: saved, API: api, IsDownload: rest.IsDownload, Files: access.quota.Count(downloads),
-		OAuth: connect, Count: access.quota.Take, Charge: visitors.Charge, Example: func(ctx context.Context) string { return examplePath(ctx, db) },
+		OAuth: connect, Count: access.quota.Take, Charge: visitors.Charge, Preview: queries.Preview, Example: func(ctx context.Context) string { return examplePath(ctx, db) },
 	})
 	texts, err := prose.New(prose.Config{Service: service, ServiceURL: cfg.ServiceURL, Folder: cfg.PagesDir, Facts: facts, Demo: isDemo})
 	if err != nil {

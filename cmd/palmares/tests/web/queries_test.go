@@ -62,11 +62,17 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	if p.Eval("document.getElementById('query').value", &text); text != query {
 		t.Errorf("got query %q, want what the explorer had, %q", text, query)
 	}
+	p.WaitForText("#preview figcaption", map[lang.Language]string{lang.English: "Score by tool", lang.French: "Note par outil"}[l])
+	p.Fill("#chart", "table")
+	p.WaitForText("#preview caption", map[lang.Language]string{lang.English: "5 rows", lang.French: "5 lignes"}[l])
+	p.Fill("#chart", "bar")
+	p.WaitForText("#preview figcaption", map[lang.Language]string{lang.English: "Score by tool", lang.French: "Note par outil"}[l])
+	p.Screenshot("query-preview-" + string(l))
 	p.Fill("#name", "new")
 	p.Fill("#handle", handle)
 	p.Fill("#title", "Good <i>tools</i>")
 	p.Fill("#description", "Five <b>good</b> tools")
-	p.Follow("form.wide-form button")
+	p.Follow("form.wide-form .row button")
 	p.WaitForText("#wrong", l.Text("The name %q is reserved or looks like a hash; choose another.", "new"))
 	if p.Eval("document.getElementById('handle').value", &text); text != handle {
 		t.Errorf("got handle %q after an error, want what was typed", text)
