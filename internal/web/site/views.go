@@ -65,7 +65,7 @@ type tool struct {
 	ReviewSections                     []string
 	Score, Verifiability, Obsolescence *float64
 	CanonicalURL, AvisURL              string
-	AlternativesURL, UpdatedAt         string
+	AlternativesURL, UpdatedAt, EndsAt string // EndsAt is "" if no end is announced
 	Tier                               int
 	History                            []historyEntry
 	Comparisons                        []comparison
