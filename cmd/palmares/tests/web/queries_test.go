@@ -45,8 +45,9 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	const query = "query ByCategory($most: Float) {\n  tools(limit: 5, filter: {monthlyCostMax: $most}) {\n    items { name category { label } score }\n  }\n}\n"
 	p.Go(pages + "/explorer?query=" + url.QueryEscape(query))
 	p.WaitForText("#cost", map[lang.Language]string{lang.English: "Cost: ", lang.French: "Coût"}[l])
-	p.Click("#plain .row button")
-	p.WaitForText("#result", `"score"`)
+	openEditor(p)
+	runQuery(p)
+	p.WaitForText(inResponse, `"score"`)
 	p.Follow("#save button")
 	p.WaitForText("h1", l.Text("Sign in")) // and back to the query
 	p.Fill("#email", handle+"@example.com")
