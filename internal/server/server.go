@@ -38,7 +38,6 @@ import (
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
-	filelist "palmares/internal/web/files"
 	"palmares/internal/web/page"
 	"palmares/internal/web/prose"
 	"palmares/internal/web/queries"
@@ -253,7 +252,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	health := &health{store: db, log: cfg.Log, release: engine.release, loaded: engine.executor.Loaded, state: state}
 	mounts := newRoutes(table(handlers{
 		rest: api, graphql: graphQL, mcp: agents, saved: &queries.Pages{Service: service, Queries: saved, Visitors: visitors},
-		files: downloads, fileList: &filelist.Page{Service: service, Files: downloads},
+		files: downloads, fileList: &apidocs.FilesPage{Service: service, Files: downloads},
 		feeds: feeds.New(feeds.Config{
 			Store: db, Cache: engine.cache, PublicURL: cfg.PublicURL, ServiceName: cfg.ServiceName, Credit: cfg.Credit(), Log: cfg.Log,
 			Visitors: visitors,
