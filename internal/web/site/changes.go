@@ -51,7 +51,7 @@ func (v *changesView) prepare(ctx context.Context, s *Site, r *request) (err err
 	if r.Param("tool") != "" { // comparisons and categories may have the same slug
 		v.Changes.Nodes = slices.DeleteFunc(v.Changes.Nodes, func(e event) bool { return e.subject() != "tool" })
 	}
-	table, err := s.newEventTable(ctx, r, v.Changes.Nodes, v.Categories)
+	table, err := s.newEventTable(ctx, r, v.Changes.Nodes)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func (v *changesView) prepare(ctx context.Context, s *Site, r *request) (err err
 		v.ToolName = table.catalog.toolName(slug, 0)
 		v.Feeds = append(v.Feeds, toolFeed(r, slug, v.ToolName))
 	}
-	if slug := r.Param("category"); isCategory(v.Categories, slug) {
-		v.Feeds = append(v.Feeds, categoryFeed(r, slug, labelOf(v.Categories, slug)))
+	if slug := r.Param("category"); r.shown.Category(slug) != nil {
+		v.Feeds = append(v.Feeds, categoryFeed(r, slug, r.named(slug).Label))
 	}
 	r.feeds = v.Feeds
 	return nil

@@ -197,7 +197,7 @@ func (e *event) kind() string {
 }
 
 // newEventTable arranges events, which are sorted by edition.
-func (s *Site) newEventTable(ctx context.Context, r *request, events []event, categories []category) (t eventTable, err error) {
+func (s *Site) newEventTable(ctx context.Context, r *request, events []event) (t eventTable, err error) {
 	if err := t.catalog.load(ctx, s, r, events); err != nil {
 		return t, err
 	}
@@ -216,7 +216,7 @@ func (s *Site) newEventTable(ctx context.Context, r *request, events []event, ca
 		if len(t.Editions) == 0 || t.Editions[len(t.Editions)-1].Number != e.Release {
 			t.Editions = append(t.Editions, editionEvents{release: t.catalog.release(e)})
 		}
-		t.Editions[len(t.Editions)-1].add(r, &t.catalog, e, categories, e.Type == toolUpdated && priced[change{e.Release, e.Slug}])
+		t.Editions[len(t.Editions)-1].add(r, &t.catalog, e, e.Type == toolUpdated && priced[change{e.Release, e.Slug}])
 	}
 	for i := range t.Editions {
 		t.Editions[i].arrange()
@@ -225,7 +225,7 @@ func (s *Site) newEventTable(ctx context.Context, r *request, events []event, ca
 }
 
 // add adds an event. A new price has a line of its own.
-func (c *editionEvents) add(r *request, in *eventCatalog, e *event, categories []category, priced bool) {
+func (c *editionEvents) add(r *request, in *eventCatalog, e *event, priced bool) {
 	if e.Type == catalogPublished {
 		number := func(field string) int { n, _ := e.After[field].(float64); return int(n) }
 		c.Totals = &releaseTotals{number("tools_total"), number("tools_retired"), number("comparatifs_total")}
@@ -248,10 +248,10 @@ func (c *editionEvents) add(r *request, in *eventCatalog, e *event, categories [
 	}
 	switch kind {
 	case toolCreated, toolRetired, returned, priceChanged, scoreChanged:
-		line.Category = &category{Slug: e.Category, Label: labelOf(categories, e.Category)}
+		line.Category = new(r.named(e.Category))
 	}
 	state := version{Type: e.Type, Fields: fields, Before: e.Before, After: e.After}
-	for _, change := range state.changesOf(l, fields, categories) {
+	for _, change := range state.changesOf(r, fields) {
 		switch {
 		case !isShort(change.name):
 			line.Others = append(line.Others, text.LowerFirst(change.Field))
@@ -356,15 +356,18 @@ func (c *editionEvents) shorten(r *request) {
 	}
 }
 
-func labelOf(categories []category, slug string) string {
-	if i := slices.IndexFunc(categories, func(c category) bool { return c.Slug == slug }); i >= 0 {
-		return categories[i].Label
+// named returns a category with its label. One that no longer exists is named after its slug.
+func (r *request) named(slug string) category {
+	found := r.shown.Category(slug)
+	switch {
+	case found == nil:
+		label := words.Sentence(slug)
+		return category{Slug: slug, Label: label, FrenchLabel: label}
+	case r.lang == lang.English && found.Translations.En.Label != "":
+		return category{Slug: slug, Label: found.Translations.En.Label}
 	}
-	return sentence(slug) // the category no longer exists
+	return category{Slug: slug, Label: found.Label, FrenchLabel: found.Label}
 }
-
-// sentence turns a slug or the name of a field into words.
-func sentence(name string) string { return words.Sentence(name) }
 
 // dayOf returns the day of a time.
 func dayOf(at string) string { return at[:min(len(at), len(time.DateOnly))] }

@@ -2,10 +2,7 @@ package site
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"palmares/internal/catalog/pricing"
 )
 
 type pricesView struct {
@@ -38,7 +35,7 @@ func (v *pricesView) prepare(ctx context.Context, s *Site, r *request) error {
 	if err := v.find(ctx, s, r); err != nil {
 		return err
 	}
-	table, err := s.newEventTable(ctx, r, v.Changes.Nodes, v.Categories)
+	table, err := s.newEventTable(ctx, r, v.Changes.Nodes)
 	if v.Editions = table.Editions; v.Changes.PageInfo.HasNextPage {
 		v.Older = r.With("after", v.Changes.PageInfo.EndCursor)
 	}
@@ -54,7 +51,7 @@ func (v *pricesView) find(ctx context.Context, s *Site, r *request) error {
 	v.Changes.Nodes = nil
 	for batch := 0; ; batch++ {
 		for _, e := range found.Nodes {
-			if string(e.direction()) == direction {
+			if newPriceChange(r.lang, textIn(e.Before, "price"), textIn(e.After, "price")).Direction == direction {
 				v.Changes.Nodes = append(v.Changes.Nodes, e)
 			}
 		}
@@ -97,10 +94,4 @@ func (v *pricesView) count(ctx context.Context, s *Site, r *request) error {
 	}
 	v.Periods = []pricesOfPeriod{{monthDays, sum(result.MonthUp), sum(result.MonthDown)}, {quarterDays, sum(result.QuarterUp), sum(result.QuarterDown)}}
 	return nil
-}
-
-// direction returns how the price of a tool changed, or "" if that is unknown.
-func (e *event) direction() string {
-	direction, _ := pricing.Compare(pricing.Read(fmt.Sprint(e.Before["price"])), pricing.Read(fmt.Sprint(e.After["price"])))
-	return direction
 }

@@ -154,6 +154,9 @@ func (r *request) Query(path, name, value string) string {
 // Category returns the URL of a category, as of the release that is viewed.
 func (r *request) Category(slug string) string { return r.Link("/categories/", slug) }
 
+// HasCategory reports whether the release that is viewed has a category.
+func (r *request) HasCategory(slug string) bool { return r.shown.Category(slug) != nil }
+
 // URL returns the absolute URL of a path in the language of the page.
 func (r *request) URL(path string) string { return r.service.PublicURL + page.LocalPath(r.lang, path) }
 
@@ -262,13 +265,17 @@ func (r *request) downloads() []download {
 	if r.Slug() != "" {
 		query.Set("category", r.Slug())
 	}
-	file := "/account/downloads/" + r.table
-	csv, lines := page.WithQuery(file+".csv", query.Encode()), page.WithQuery(file+".ndjson", query.Encode())
+	return filesOf(r.lang, "/account/downloads/"+r.table, query)
+}
+
+// filesOf returns a list in each format.
+func filesOf(l lang.Language, path string, query url.Values) []download {
+	csv, lines := page.WithQuery(path+".csv", query.Encode()), page.WithQuery(path+".ndjson", query.Encode())
 	query.Set("dialect", table.Excel)
-	if r.lang == lang.French {
+	if l == lang.French {
 		query.Set("dialect", table.ExcelFR)
 	}
-	return []download{{"CSV", csv}, {"Excel", page.WithQuery(file+".csv", query.Encode())}, {"NDJSON", lines}}
+	return []download{{"CSV", csv}, {"Excel", page.WithQuery(path+".csv", query.Encode())}, {"NDJSON", lines}}
 }
 
 // explorerURL opens the page's operation with its variables.

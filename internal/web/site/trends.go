@@ -3,12 +3,12 @@ package site
 import (
 	"cmp"
 	"context"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
 
 	"palmares/internal/core/lang"
-	"palmares/internal/core/table"
 	"palmares/internal/web/chart"
 )
 
@@ -26,23 +26,12 @@ type trendsView struct {
 	}
 	Oldest     struct{ Nodes []struct{ Date string } }
 	Series     []categorySeries
-	Categories []category
 	Catalog    []*figure    `json:"-"` // by release
 	ByCategory []*figure    `json:"-"` // by month
 	From       string       `json:"-"` // the day since which scores are compared
 	Improved   []scoreMover `json:"-"`
 	Declined   []scoreMover `json:"-"`
 	Downloads  []download   `json:"-"`
-}
-
-// trendFiles are the service's own query of the same figures as files.
-func trendFiles(l lang.Language) []download {
-	const file = "/q/palmares/growth"
-	dialect := table.Excel
-	if l == lang.French {
-		dialect = table.ExcelFR
-	}
-	return []download{{"CSV", file + ".csv"}, {"Excel", file + ".csv?dialect=" + dialect}, {"NDJSON", file + ".ndjson"}}
 }
 
 // releaseStats are numbers about a release, as charts show them.
@@ -106,7 +95,7 @@ func (v *trendsView) prepare(ctx context.Context, s *Site, r *request) error {
 }
 
 func (v *trendsView) draw(r *request) {
-	v.Downloads = trendFiles(r.lang)
+	v.Downloads = filesOf(r.lang, "/q/palmares/growth", url.Values{}) // our own query of the same figures
 	for _, c := range []struct {
 		id    string
 		title lang.Message
@@ -153,8 +142,8 @@ func (f *figure) remarkFalls(plot *chart.Plot) {
 func (v *trendsView) addCategories(r *request, id string, title lang.Message, metric string, unit chart.Unit) {
 	f, t := newFigure(r, id, title, r.lang.Text("Month")), chart.Table{Unit: unit}
 	for _, s := range v.Series {
-		name := labelOf(v.Categories, s.Key)
-		if !isCategory(v.Categories, s.Key) {
+		name := r.named(s.Key).Label
+		if r.shown.Category(s.Key) == nil {
 			name = r.lang.Text("%s (removed)", name)
 		}
 		isEmpty := !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil })

@@ -23,7 +23,6 @@ type listOf[T any] struct {
 type retiredToolView struct {
 	Feed              feedInfo
 	RetiredTool, Tool *tool
-	Categories        []category
 	Versions          versionHistory `json:"-"`
 	Lifetime          *lifetime      `json:"-"` // nil if it is unknown
 }
@@ -31,7 +30,7 @@ type retiredToolView struct {
 func (v *retiredToolView) prepare(_ context.Context, _ *Site, r *request) error {
 	switch {
 	case v.RetiredTool != nil:
-		v.Versions = newVersionHistory(r, v.RetiredTool, v.Categories)
+		v.Versions = newVersionHistory(r, v.RetiredTool)
 		v.Lifetime = newLifetime(v.RetiredTool.Versions, v.RetiredTool.RetiredAt)
 		r.feeds = []page.Feed{toolFeed(r, v.RetiredTool.Slug, v.RetiredTool.Name)}
 		return nil
@@ -189,22 +188,10 @@ func onlyFrench(l lang.Language, tools []tool) bool {
 	return l != lang.French && len(tools) > 1 && !slices.ContainsFunc(tools, func(t tool) bool { return t.Tagline != t.FrenchTagline })
 }
 
-// categoryLang marks a label on a page in another language if it has no translation.
-func categoryLang(l lang.Language, categories []category, label string) template.HTMLAttr {
-	if slices.ContainsFunc(categories, func(c category) bool { return c.Label == label && c.Label != c.FrenchLabel }) {
-		return ""
-	}
-	return catalogLang(l)
-}
-
 // label returns the name of one of the catalog's codes.
 func label(l lang.Language, code string) string {
 	name, _ := words.Code(l, code)
 	return name
-}
-
-func isCategory(categories []category, slug string) bool {
-	return slices.ContainsFunc(categories, func(c category) bool { return c.Slug == slug })
 }
 
 const noScore = "–"
