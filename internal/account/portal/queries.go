@@ -13,6 +13,7 @@ import (
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/saved"
+	"palmares/internal/web/page"
 )
 
 // maxQueryForm is the maximum size of a form with a query, in bytes: form encoding
@@ -110,16 +111,8 @@ func (p *Portal) showForm(v *visit, edits *saved.Query, form queryForm) error {
 
 func (p *Portal) writeForm(v *visit, edits *saved.Query, form queryForm) error {
 	form.HasHandle, form.Edits, form.MaxTitle, form.MaxDescription = v.account.Handle != nil, edits, saved.MaxTitle, saved.MaxDescription
-	form.Explorer = explorerURL(form.Text, form.Variables)
+	form.Explorer = page.ExplorerURL(form.Text, form.Variables)
 	return p.show(v, "queryform", form)
-}
-
-func explorerURL(text, variables string) string {
-	query := url.Values{"query": {text}}
-	if variables != "" {
-		query.Set("variables", variables)
-	}
-	return "/explorer?" + query.Encode()
 }
 
 func (p *Portal) saveQuery(v *visit) error {
@@ -182,9 +175,14 @@ func (p *Portal) count(v *visit) error {
 	if p.Count == nil {
 		return nil
 	}
+	return p.Count(v.w, v.asCaller())
+}
+
+// asCaller returns the request as one of the account to the API.
+func (v *visit) asCaller() *http.Request {
 	caller := auth.CallerOf(v.account, "browser")
 	caller.Browser = true
-	return p.Count(v.w, v.WithContext(auth.WithCaller(v.Context(), caller)))
+	return v.Clone(auth.WithCaller(v.Context(), caller))
 }
 
 func (p *Portal) query(v *visit) (*saved.Query, error) {
@@ -207,7 +205,7 @@ func (p *Portal) showWithToken(v *visit, q *saved.Query, token string) error {
 	if err != nil {
 		return err
 	}
-	data := queryPage{Query: q, Text: text, Explorer: explorerURL(text, ""), Token: token}
+	data := queryPage{Query: q, Text: text, Explorer: page.ExplorerURL(text, ""), Token: token}
 	if with, err := url.ParseQuery(v.FormValue("with")); err == nil {
 		data.Parameters = with.Encode()
 	}

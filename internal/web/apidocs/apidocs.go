@@ -21,6 +21,7 @@ import (
 	"palmares/internal/core/limiter"
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/files"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 	"palmares/rest"
 )
@@ -274,13 +275,9 @@ func readExamples(from embed.FS, folder string) (all []Example) {
 		if err != nil {
 			panic(err)
 		}
-		title, rest, _ := strings.Cut(string(text), "\n")
-		description, _, _ := strings.Cut(rest, "\n")
-		if !strings.HasPrefix(description, "# ") {
-			description = ""
-		}
+		title, description := saved.Comment(string(text))
 		_, file, _ := strings.Cut(strings.TrimSuffix(name, ".graphql"), "-")
-		all = append(all, Example{file, strings.TrimPrefix(title, "# "), strings.TrimPrefix(description, "# "), string(text)})
+		all = append(all, Example{file, title, description, string(text)})
 	}
 	return all
 }

@@ -340,13 +340,11 @@ func fieldOf(p params.Param, given url.Values) field {
 
 // explorerURL opens a query with its variables.
 func explorerURL(view *saved.View) string {
-	query := url.Values{"query": {view.Text}}
-	if len(view.Values) > 0 {
-		if variables, err := json.Marshal(view.Values, json.Deterministic(true)); err == nil {
-			query.Set("variables", string(variables))
-		}
+	if len(view.Values) == 0 {
+		return page.ExplorerURL(view.Text, "")
 	}
-	return "/explorer?" + query.Encode()
+	variables, _ := json.Marshal(view.Values, json.Deterministic(true)) // "" if they cannot be encoded
+	return page.ExplorerURL(view.Text, string(variables))
 }
 
 // galleryPage is the data of the gallery.

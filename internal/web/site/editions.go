@@ -91,11 +91,11 @@ func (s *Site) readEdition(ctx context.Context, r *request, found eventList) (*e
 		}
 		found.Nodes, found.PageInfo, e.HasMore = append(found.Nodes, more.Nodes...), more.PageInfo, more.PageInfo.HasNextPage
 	}
-	table, err := s.newEventTable(ctx, r, found.Nodes)
+	editions, err := s.byEdition(ctx, r, found.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	e.editionEvents = table.Editions[0]
+	e.editionEvents = editions[0]
 	if e.IsNewest = r.shown.Number() == number; !e.IsNewest {
 		e.Next = number + 1
 	}

@@ -62,7 +62,7 @@ var files embed.FS
 
 var templates = page.NewTemplates(files, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
-		"score": func(score *float64) string { return formatScore(l, score) }, "average": func(average *float64) string { return formatAverage(l, average) },
+		"score": func(score *float64) string { return formatScore(l, score) }, "average": func(average *float64) string { return formatNumber(l, average, 2, 2) },
 		"meterWidth": meterWidth, "label": func(code string) string { return label(l, code) },
 		"fullPrice":   func(price string) template.HTML { return fullPrice(l, price) },
 		"price":       func(price string) template.HTML { return showPrice(l, price) },
@@ -325,7 +325,7 @@ func (s *Site) content(ctx context.Context, req *request, view any, response *gr
 	content.Query, content.NoIndex = req.query.Encode(), req.name == "search"
 	content.Markdown = page.WithQuery(page.MarkdownPath(req.path), req.query.Encode())
 	if req.AsOf() == "" {
-		data.Explorer = explorerURL("path", data.REST)
+		data.Explorer = "/explorer?path=" + url.QueryEscape(data.REST)
 		return content
 	}
 	content.AsOf = &page.AsOf{Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: req.Without(graph.AsOfName)}

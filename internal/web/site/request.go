@@ -284,7 +284,7 @@ func (r *request) explorerURL() string {
 	if err != nil {
 		panic(err) // strings and finite numbers can be marshaled
 	}
-	return explorerURL("query", r.queryText()) + "&variables=" + url.QueryEscape(string(variables))
+	return page.ExplorerURL(r.queryText(), string(variables))
 }
 
 // queryText returns the page's operation, with a directive for the release that
@@ -292,10 +292,6 @@ func (r *request) explorerURL() string {
 func (r *request) queryText() string {
 	// The text starts with the operation, whose variables contain no braces.
 	return strings.Replace(r.operation.Text, " {", graph.AsOfDirective(r.asOf)+" {", 1)
-}
-
-func explorerURL(param, value string) string {
-	return "/explorer?" + param + "=" + url.QueryEscape(value)
 }
 
 // routes lists every page. To add one, add a row, its operation in queries/ and
@@ -373,12 +369,13 @@ type preparer interface {
 
 // about describes a page to the layout and to search engines.
 type about struct {
-	shown      *catalog.Release // what the page shows
-	canonical  string           // path, if the page has several
-	figures    []*figure        // which can be downloaded
-	image      string           // path of the image that other sites show with a link
-	feeds      []page.Feed      // about what can be followed
-	structured any              // for search engines
+	shown      *catalog.Release     // what the page shows
+	former     map[string][]version // of tools that it does not have, newest first
+	canonical  string               // path, if the page has several
+	figures    []*figure            // which can be downloaded
+	image      string               // path of the image that other sites show with a link
+	feeds      []page.Feed          // about what can be followed
+	structured any                  // for search engines
 }
 
 // redirect sends the visitor to another path.

@@ -124,7 +124,7 @@ type toolView struct {
 	Versions    versionHistory `json:"-"`
 }
 
-func (v *toolView) prepare(ctx context.Context, s *Site, r *request) (err error) {
+func (v *toolView) prepare(_ context.Context, _ *Site, r *request) error {
 	if v.Tool == nil {
 		if v.RetiredTool != nil {
 			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
@@ -136,9 +136,7 @@ func (v *toolView) prepare(ctx context.Context, s *Site, r *request) (err error)
 			v.Others = append(v.Others, other)
 		}
 	}
-	if v.Market, err = s.loadMarket(ctx, r, v.Tool.Category.Slug, v.Tool.Slug); err != nil {
-		return err
-	}
+	v.Market = marketOf(r, v.Tool.Category.Slug, v.Tool.Slug)
 	v.History = newToolHistory(r, v.Tool, v.Feed.UpdatedAt)
 	for i, e := range v.Tool.History {
 		if i > 0 && e.Price != v.Tool.History[i-1].Price {

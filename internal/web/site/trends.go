@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"palmares/graph"
 	"palmares/internal/core/lang"
 	"palmares/internal/web/chart"
 )
@@ -72,26 +73,38 @@ func (v *trendsView) Coverage() string {
 	return v.Oldest.Nodes[0].Date + "/" + v.Feed.UpdatedAt
 }
 
-const moversDays = 90
+const moversDays, moversShown = 90, 10
 
-// findMovers reads which scores changed most in the last months.
-func (v *trendsView) findMovers(ctx context.Context, s *Site, r *request) error {
+func (v *trendsView) prepare(_ context.Context, _ *Site, r *request) error {
+	v.draw(r)
 	newest, err := time.Parse(time.DateOnly, v.Feed.UpdatedAt)
-	if err != nil || len(v.Releases.Nodes) < 2 {
+	switch {
+	case err != nil || len(v.Releases.Nodes) < 2:
 		return nil //nolint:nilerr // nothing to compare with
+	case r.shown.Partial():
+		return graph.ErrUnavailable // for a moment: the series needed the history, too
 	}
 	v.From = newest.AddDate(0, 0, -moversDays).Format(time.DateOnly)
-	var movers struct{ Up, Down []scoreMover }
-	if err := s.execute(ctx, r.asOf, "scoreMovers", map[string]any{"from": v.From}, &movers); err != nil {
-		return err
-	}
-	v.Improved, v.Declined = movers.Up, movers.Down
+	v.findMovers(r)
 	return nil
 }
 
-func (v *trendsView) prepare(ctx context.Context, s *Site, r *request) error {
-	v.draw(r)
-	return v.findMovers(ctx, s, r)
+// findMovers finds the scores that changed most in the last months.
+func (v *trendsView) findMovers(r *request) {
+	start, end := r.shown.Between(v.From, "")
+	for _, m := range r.shown.Movers(start, end, "score", 0, nil) {
+		list := &v.Improved
+		if m.Change < 0 {
+			list = &v.Declined
+		}
+		if len(*list) < moversShown {
+			mover := scoreMover{Slug: m.Slug, Before: &m.Before, After: &m.After, Change: m.Change}
+			if t := r.shown.Tool(m.Slug); t != nil {
+				mover.Tool = toolOf(t)
+			}
+			*list = append(*list, mover)
+		}
+	}
 }
 
 func (v *trendsView) draw(r *request) {

@@ -5,7 +5,9 @@ import (
 	"html/template"
 	"net/url"
 	"slices"
+	"strings"
 
+	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
 	"palmares/internal/web/page"
 	"palmares/internal/web/words"
@@ -73,6 +75,15 @@ type tool struct {
 	Versions                           []version
 	Sources                            []source
 	Rank                               *rank // nil if it has not been tested
+}
+
+// toolOf returns what lists of tools in the release have, with the name as pages show it.
+func toolOf(t *catalog.Tool) *tool {
+	found := &tool{Slug: t.Slug, Name: strings.ReplaceAll(t.Name, "'", "’"), Score: &t.Score, MonthlyPrice: &t.MonthlyPrice}
+	if !t.Active() {
+		found.Kind = "RetiredTool"
+	}
+	return found
 }
 
 // rank is the place of a tool by score in its category.
@@ -197,16 +208,11 @@ func label(l lang.Language, code string) string {
 const noScore = "–"
 
 // formatScore shows at least one decimal, so that scores in a column align.
-func formatScore(l lang.Language, score *float64) string {
-	if score == nil {
-		return noScore
-	}
-	return l.Decimal(*score, 1, 6)
-}
+func formatScore(l lang.Language, score *float64) string { return formatNumber(l, score, 1, 6) }
 
-func formatAverage(l lang.Language, average *float64) string {
-	if average == nil {
+func formatNumber(l lang.Language, number *float64, least, most int) string {
+	if number == nil {
 		return noScore
 	}
-	return l.Decimal(*average, 2, 2)
+	return l.Decimal(*number, least, most)
 }
