@@ -1,7 +1,6 @@
 package site
 
 import (
-	"context"
 	"html/template"
 	"net/url"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
-	"palmares/internal/web/page"
 	"palmares/internal/web/words"
 )
 
@@ -20,26 +18,6 @@ import (
 type listOf[T any] struct {
 	Items []T
 	Meta  pageInfo
-}
-
-type retiredToolView struct {
-	Feed              feedInfo
-	RetiredTool, Tool *tool
-	Versions          versionHistory `json:"-"`
-	Lifetime          *lifetime      `json:"-"` // nil if it is unknown
-}
-
-func (v *retiredToolView) prepare(_ context.Context, _ *Site, r *request) error {
-	switch {
-	case v.RetiredTool != nil:
-		v.Versions = newVersionHistory(r, v.RetiredTool)
-		v.Lifetime = newLifetime(v.RetiredTool.Versions, v.RetiredTool.RetiredAt)
-		r.feeds = []page.Feed{toolFeed(r, v.RetiredTool.Slug, v.RetiredTool.Name)}
-		return nil
-	case v.Tool != nil:
-		return redirect(r.Link("/tools/", v.Tool.Slug))
-	}
-	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this edition.")
 }
 
 type feedInfo struct {
