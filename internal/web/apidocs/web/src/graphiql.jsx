@@ -48,7 +48,9 @@ function PageControls({ data, controls, before }) {
       queryEditor.setValue(example);
       variableEditor.setValue("");
     };
-  }, [data, controls, queryEditor, variableEditor, addTab]);
+    if (before.example) controls.open(before.example);
+    before.example = "";
+  }, [data, controls, before, queryEditor, variableEditor, addTab]);
 
   useEffect(() => {
     if (!queryEditor) return;
@@ -77,7 +79,9 @@ export function start({ data, schema: text, fetcher, store, controls, plain }) {
     caret: query.selectionStart,
     hasFocus: document.activeElement === query,
     result: document.getElementById("result").textContent,
+    example: "",
   };
+  controls.open = (example) => { before.example = example; }; // until the editors are there
   const container = document.getElementById("explorer");
   container.hidden = false;
   plain.remove();
