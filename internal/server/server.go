@@ -38,7 +38,6 @@ import (
 	"palmares/internal/transport/graphql"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
-	filelist "palmares/internal/web/files"
 	"palmares/internal/web/page"
 	"palmares/internal/web/prose"
 	"palmares/internal/web/queries"
@@ -235,7 +234,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	account := portal.New(portal.Config{
 		Service: service, SignInDisabled: cfg.signInDisabled(), TrustedProxies: cfg.Proxies, Store: db, Keyring: access.keyring, Mail: mailer,
 		Billing: payments, Webhooks: webhooks, Queries: saved, API: api, IsDownload: rest.IsDownload, Files: access.quota.Count(fileDownloads),
-		OAuth: connect, Count: access.quota.Take, Charge: visitors.Charge, Example: func(ctx context.Context) string { return examplePath(ctx, db) },
+		OAuth: connect, Count: access.quota.Take, Charge: visitors.Charge, Preview: queries.Preview, Example: func(ctx context.Context) string { return examplePath(ctx, db) },
 	})
 	texts, err := prose.New(prose.Config{Service: service, ServiceURL: cfg.ServiceURL, Folder: cfg.PagesDir, Facts: facts, Demo: isDemo})
 	if err != nil {
@@ -253,7 +252,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	health := &health{store: db, log: cfg.Log, release: engine.release, loaded: engine.executor.Loaded, state: state}
 	mounts := newRoutes(table(handlers{
 		rest: api, graphql: graphQL, mcp: agents, saved: &queries.Pages{Service: service, Queries: saved, Visitors: visitors},
-		files: fileDownloads, fileList: &filelist.Page{Service: service, Files: fileDownloads},
+		files: fileDownloads, fileList: &apidocs.FilesPage{Service: service, Files: fileDownloads},
 		feeds: feeds.New(feeds.Config{
 			Store: db, Cache: engine.cache, PublicURL: cfg.PublicURL, ServiceName: cfg.ServiceName, Credit: cfg.Credit(), Log: cfg.Log,
 			Visitors: visitors,

@@ -101,11 +101,12 @@ func TestReferenceSendsRequests(t *testing.T) {
 	checkPage(t, p, "docs-tried")
 }
 
-// statusOf returns the status of the page's request to a URL, ignoring its query.
+// statusOf returns the status of the page's request to exactly this URL: a request that
+// visitors have not changed has no parameters.
 func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
 	t.Helper()
 	wait.Until(t, "the page has requested "+address, func() bool {
-		p.Eval(fmt.Sprintf("performance.getEntriesByType('resource').find(({name}) => name.split('?')[0] === %q)?.responseStatus ?? 0", address), &status)
+		p.Eval(fmt.Sprintf("performance.getEntriesByType('resource').find(({name}) => name === %q)?.responseStatus ?? 0", address), &status)
 		return status != 0
 	})
 	return status

@@ -45,8 +45,9 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	const query = "query ByCategory($most: Float) {\n  tools(limit: 5, filter: {monthlyCostMax: $most}) {\n    items { name category { label } score }\n  }\n}\n"
 	p.Go(pages + "/explorer?query=" + url.QueryEscape(query))
 	p.WaitForText("#cost", map[lang.Language]string{lang.English: "Cost: ", lang.French: "Coût"}[l])
-	p.Click("#plain .row button")
-	p.WaitForText("#result", `"score"`)
+	openEditor(p)
+	runQuery(p)
+	p.WaitForText(inResponse, `"score"`)
 	p.Follow("#save button")
 	p.WaitForText("h1", l.Text("Sign in")) // and back to the query
 	p.Fill("#email", handle+"@example.com")
@@ -62,11 +63,17 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	if p.Eval("document.getElementById('query').value", &text); text != query {
 		t.Errorf("got query %q, want what the explorer had, %q", text, query)
 	}
+	p.WaitForText("#preview figcaption", map[lang.Language]string{lang.English: "Score by tool", lang.French: "Note par outil"}[l])
+	p.Fill("#chart", "table")
+	p.WaitForText("#preview caption", map[lang.Language]string{lang.English: "5 rows", lang.French: "5 lignes"}[l])
+	p.Fill("#chart", "bar")
+	p.WaitForText("#preview figcaption", map[lang.Language]string{lang.English: "Score by tool", lang.French: "Note par outil"}[l])
+	p.Screenshot("query-preview-" + string(l))
 	p.Fill("#name", "new")
 	p.Fill("#handle", handle)
 	p.Fill("#title", "Good <i>tools</i>")
 	p.Fill("#description", "Five <b>good</b> tools")
-	p.Follow("form.wide-form button")
+	p.Follow("form.wide-form .row button")
 	p.WaitForText("#wrong", l.Text("The name %q is reserved or looks like a hash; choose another.", "new"))
 	if p.Eval("document.getElementById('handle').value", &text); text != handle {
 		t.Errorf("got handle %q after an error, want what was typed", text)

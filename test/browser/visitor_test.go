@@ -146,7 +146,10 @@ func (v *visitor) makeFirstCall() {
 
 func (v *visitor) shareChart() {
 	v.open(`/explorer$`)
-	v.Fill("#query", "query Scores {\n  categories {\n    label\n    avgScore\n  }\n}")
+	v.Text(runButton) // of the full editor
+	v.Fill("#example", "5")
+	v.click("#examples button")
+	v.WaitForText(".graphiql-tabs", "PriceChangesByMonth")
 	v.click("#save button")
 	v.signIn("chart")
 	v.WaitForText("main h1", v.lang.Text("Save and share a query"))

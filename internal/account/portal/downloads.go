@@ -40,9 +40,7 @@ func (p *Portal) download(v *visit) error {
 		ready := "/account/downloads?" + url.Values{fileParam: {page.WithQuery(file, v.URL.RawQuery)}}.Encode()
 		return p.redirect(v, "/login?next="+url.QueryEscape(page.LocalPath(lang.Of(v.Context()), ready)))
 	}
-	caller := auth.CallerOf(v.account, "browser")
-	caller.Browser = true
-	r := v.Clone(auth.WithCaller(v.Context(), caller))
+	r := v.asCaller()
 	if releaseFile.MatchString(file) { // which counts itself
 		r.URL = &url.URL{Path: "/files/releases/" + strings.TrimPrefix(file, "files/")}
 		p.Files.ServeHTTP(privateWriter{v.w}, r)

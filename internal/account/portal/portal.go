@@ -48,7 +48,8 @@ type Config struct {
 	Charge         func(*http.Request) (done func(), err error)   // charges what follows to the visitor's budget; may be nil
 	Count          func(http.ResponseWriter, *http.Request) error // counts a request of the caller; may be nil
 	Example        func(context.Context) string                   // API path to try with a new key
-
+	// Preview draws the result of a query as its page would.
+	Preview func(context.Context, lang.Language, *saved.Queries, *saved.View) (template.HTML, error)
 }
 
 // Portal serves the account pages.

@@ -3,14 +3,17 @@ package portal
 import (
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
 	"palmares/auth"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/transport/saved"
+	"palmares/internal/web/page"
 )
 
 // maxQueryForm is the maximum size of a form with a query, in bytes: form encoding
@@ -24,11 +27,11 @@ type queriesPage struct {
 }
 
 func (p *Portal) showQueries(v *visit) error {
-	queries, err := p.Queries.List(v.Context(), v.account)
+	all, err := p.Queries.List(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
-	return p.show(v, "queries", queriesPage{queries, auth.Plan(v.account.Plan), handleOf(v)})
+	return p.show(v, "queries", queriesPage{all, auth.Plan(v.account.Plan), handleOf(v)})
 }
 
 func handleOf(v *visit) string {
@@ -47,6 +50,8 @@ type queryForm struct {
 	Handle                                    string // typed, if the account has none
 	HasHandle                                 bool
 	Edits                                     *saved.Query // nil for a new one
+	IsPreview                                 bool
+	Preview                                   template.HTML // of the result, if it was requested
 	Explorer                                  string
 	MaxTitle, MaxDescription                  int
 }
@@ -74,13 +79,11 @@ func (p *Portal) showQueryForm(v *visit) error {
 // draft returns what a query suggests: nothing if it is not valid, which is an error when it
 // is saved. The visitor pays for validating it.
 func (p *Portal) draft(v *visit, text string) (*saved.Draft, error) {
-	if p.Charge != nil {
-		done, err := p.Charge(v.Request)
-		if err != nil {
-			return nil, err
-		}
-		defer done()
+	done, err := p.charge(v)
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	draft, err := p.Queries.Draft(text, nil)
 	if err != nil {
 		draft = &saved.Draft{}
@@ -108,41 +111,63 @@ func (p *Portal) showForm(v *visit, edits *saved.Query, form queryForm) error {
 
 func (p *Portal) writeForm(v *visit, edits *saved.Query, form queryForm) error {
 	form.HasHandle, form.Edits, form.MaxTitle, form.MaxDescription = v.account.Handle != nil, edits, saved.MaxTitle, saved.MaxDescription
-	form.Explorer = explorerURL(form.Text, form.Variables)
+	form.Explorer = page.ExplorerURL(form.Text, form.Variables)
 	return p.show(v, "queryform", form)
-}
-
-func explorerURL(text, variables string) string {
-	query := url.Values{"query": {text}}
-	if variables != "" {
-		query.Set("variables", variables)
-	}
-	return "/explorer?" + query.Encode()
 }
 
 func (p *Portal) saveQuery(v *visit) error {
 	form := typedQuery(v)
-	q, err := p.Queries.Save(v.Context(), v.account, saved.NewQuery{
+	typed := saved.NewQuery{
 		Name: strings.TrimSpace(form.Name), Handle: strings.TrimSpace(form.Handle), Text: form.Text, Title: form.Title, Description: form.Description,
 		Chart: form.Chart, Public: !form.Private, Edits: v.PostFormValue("edits") != "", Count: func() error { return p.count(v) },
-	})
+	}
+	var variables map[string]any
+	_ = json.Unmarshal([]byte(form.Variables), &variables) // the explorer's; without them the query has its defaults
+	if form.IsPreview = v.PostFormValue("preview") != ""; form.IsPreview {
+		form.Preview, v.invalid = p.preview(v, typed, variables)
+		return p.showTyped(v, form)
+	}
+	q, err := p.Queries.Save(v.Context(), v.account, typed)
 	if err != nil {
-		v.invalid = err
-		if v.PostFormValue("edits") != "" {
-			if edited, err := p.Queries.Find(v.Context(), v.account, form.Name); err == nil {
-				return p.showForm(v, edited, form)
-			}
-		}
-		return p.showForm(v, nil, form)
+		return p.showTyped(v.rejected(err), form)
 	}
 	target := "/account/queries/" + q.Name + "?done=querysaved"
-	var variables map[string]any
-	if json.Unmarshal([]byte(form.Variables), &variables) == nil {
-		if draft, err := p.Queries.Draft(form.Text, variables); err == nil && draft.Parameters != "" {
-			target += "&with=" + url.QueryEscape(draft.Parameters)
-		}
+	if draft, err := p.Queries.Draft(form.Text, variables); err == nil && draft.Parameters != "" {
+		target += "&with=" + url.QueryEscape(draft.Parameters)
 	}
 	return p.redirect(v, target)
+}
+
+// showTyped shows a form with a query as it was sent.
+func (p *Portal) showTyped(v *visit, form queryForm) error {
+	var edited *saved.Query
+	if v.PostFormValue("edits") != "" {
+		edited, _ = p.Queries.Find(v.Context(), v.account, form.Name) // if it was deleted meanwhile, it is a new one
+	}
+	return p.showForm(v, edited, form)
+}
+
+// preview runs a query once and draws its result. It costs what a run costs: it counts
+// against the quota, and drawing it is charged to the visitor like a page.
+func (p *Portal) preview(v *visit, typed saved.NewQuery, variables map[string]any) (template.HTML, error) {
+	done, err := p.charge(v)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	view, err := p.Queries.Preview(v.Context(), v.account, typed, variables)
+	if err != nil {
+		return "", err
+	}
+	return p.Preview(v.Context(), lang.Of(v.Context()), p.Queries, view)
+}
+
+// charge waits until what a visit causes may start; done is called afterwards.
+func (p *Portal) charge(v *visit) (done func(), err error) {
+	if p.Charge == nil {
+		return func() {}, nil
+	}
+	return p.Charge(v.Request)
 }
 
 // count counts a visit against the quota of the account, like a request of the explorer.
@@ -150,9 +175,14 @@ func (p *Portal) count(v *visit) error {
 	if p.Count == nil {
 		return nil
 	}
+	return p.Count(v.w, v.asCaller())
+}
+
+// asCaller returns the request as one of the account to the API.
+func (v *visit) asCaller() *http.Request {
 	caller := auth.CallerOf(v.account, "browser")
 	caller.Browser = true
-	return p.Count(v.w, v.WithContext(auth.WithCaller(v.Context(), caller)))
+	return v.Clone(auth.WithCaller(v.Context(), caller))
 }
 
 func (p *Portal) query(v *visit) (*saved.Query, error) {
@@ -175,7 +205,7 @@ func (p *Portal) showWithToken(v *visit, q *saved.Query, token string) error {
 	if err != nil {
 		return err
 	}
-	data := queryPage{Query: q, Text: text, Explorer: explorerURL(text, ""), Token: token}
+	data := queryPage{Query: q, Text: text, Explorer: page.ExplorerURL(text, ""), Token: token}
 	if with, err := url.ParseQuery(v.FormValue("with")); err == nil {
 		data.Parameters = with.Encode()
 	}

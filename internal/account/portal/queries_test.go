@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -110,6 +112,30 @@ func TestDraftIsCharged(t *testing.T) {
 	check.Equal(t, charged, 2, "forms charged")
 	refusal = problem.New(problem.TooMany, "Pages of your network have used up their computing time.")
 	wantPage(t, ana.post(draftPath, "query", "{ stats { toolsTotal } }"), 429)
+}
+
+// A preview runs the query once, at the price of a run, and saves nothing.
+func TestPreview(t *testing.T) {
+	counted, refusal := 0, error(nil)
+	s := newSQLiteSite(t, func(cfg *Config) {
+		cfg.Count = func(http.ResponseWriter, *http.Request) error { counted++; return refusal }
+	})
+	feedtest.Publish(t, s.db, demo.Catalog())
+	ana := s.signInAt(lang.French, "ana@example.com")
+	preview := func(pairs ...string) response {
+		return ana.post("/account/queries", append([]string{"preview", "1"}, pairs...)...)
+	}
+	const text = "query Tools($limit: Int! = 3) { tools(limit: $limit) { items { name score } } }"
+	wantPage(t, preview("query", text), 200, "<svg", "Note par outil", `name="name" value="" required`)
+	wantPage(t, preview("query", text, "chart", "table", "variables", `{"limit": 2}`), 200, "<caption>2 lignes</caption>")
+	check.Equal(t, counted, 2, "runs counted")
+	wantPage(t, preview("query", text, "chart", "bar", "x", "name"), 400, "Choisissez")
+	wantPage(t, preview("query", "query Tool($slug: String!) { tool(slug: $slug) { name score } }"), 400, "slug")
+	wantPage(t, preview("query", "{ nothing }"), 400, "nothing")
+	check.Equal(t, counted, 2, "runs counted, with queries that cannot be run")
+	refusal = problem.New(problem.TooMany, "The quota is used up.")
+	wantPage(t, preview("query", text), 429, "The quota is used up.", "tools(limit: $limit)")
+	wantPage(t, ana.get("/account/queries"), 200, "Vous n’avez pas encore")
 }
 
 // countingReader counts what is read of a form.

@@ -34,6 +34,7 @@ import (
 	"palmares/internal/notify/webhook"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
+	"palmares/internal/web/queries"
 	"palmares/rest"
 )
 
@@ -62,7 +63,7 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 		Store:   db, Keyring: auth.NewKeyring(db, log, auth.Rules{}),
 		Mail:    s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
 		Billing: billing.New(billing.Config{Store: db, Log: log}),
-		Example: func(context.Context) string { return "/api/v1/tools" },
+		Example: func(context.Context) string { return "/api/v1/tools" }, Preview: queries.Preview,
 	}
 	memory := cache.New(1<<20, nil, log)
 	executor := graphtest.New(graph.Config{Catalog: db, Log: log, Cache: memory, Tools: func() int { return 0 }})

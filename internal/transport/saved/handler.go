@@ -376,15 +376,20 @@ func (s *Queries) View(r *http.Request) (*View, error) {
 	if req.err != nil {
 		return view, nil
 	}
-	result := s.Executor.Execute(r.Context(), graph.Request{Operation: rec.query.operation, Variables: req.variables, AsOf: req.asOf})
+	return view, s.execute(r.Context(), view, req.asOf)
+}
+
+// execute adds the result to a view, or what is wrong with the parameters.
+func (s *Queries) execute(ctx context.Context, view *View, asOf graph.AsOf) (err error) {
+	result := s.Executor.Execute(ctx, graph.Request{Operation: view.query.operation, Variables: view.Values, AsOf: asOf})
 	if p := result.Problem(); p != nil {
 		if p.Code.Status() < http.StatusInternalServerError {
 			view.Err = p
-			return view, nil
+			return nil
 		}
-		return nil, p
+		return p
 	}
 	view.Result = result
-	view.Body, err = rec.query.bodyOf(result.Data)
-	return view, err
+	view.Body, err = view.query.bodyOf(result.Data)
+	return err
 }

@@ -99,15 +99,8 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 		return nil, err
 	}
 	n.Title = cmp.Or(n.Title, q.present(n.Text).title, words(n.Name))
-	columns := q.columns(q.samples())
-	if n.Edits && n.Chart.isLost(columns) {
-		n.Chart = Chart{}
-	}
-	if err := n.Chart.check(columns); err != nil {
+	if n.Chart, err = q.chartOf(n); err != nil {
 		return nil, err
-	}
-	if !n.Chart.hasAxes() {
-		n.Chart = Chart{Kind: n.Chart.Kind}
 	}
 	if _, _, err := s.store(ctx, owner.ID, n, true); !errors.Is(err, errChecked) {
 		return nil, err
@@ -134,6 +127,43 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 	}
 	s.forget(owner)
 	return s.Find(ctx, owner, row.Name)
+}
+
+// Preview executes a query that is not saved, for a page that shows what it would be like.
+// Values for its variables are as in JSON.
+func (s *Queries) Preview(ctx context.Context, owner *ent.Account, n NewQuery, variables map[string]any) (*View, error) {
+	q, err := newQuery(s.Executor, n.Text)
+	if err != nil {
+		return nil, err
+	}
+	view := &View{Text: n.Text, query: q}
+	if view.Chart, err = q.chartOf(n); err != nil {
+		return nil, err
+	}
+	if view.Values, _, err = q.read(params.Canonical(q.parameters, variables)); err != nil {
+		return nil, err
+	}
+	if n.Count != nil {
+		if err := n.Count(); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.execute(auth.WithCaller(ctx, auth.Caller{Plan: auth.Plan(owner.Plan)}), view, graph.AsOf{}); err != nil {
+		return nil, err
+	}
+	return view, view.Err
+}
+
+// chartOf returns the chart of a query that is being saved, or what is wrong with it.
+func (q *query) chartOf(n NewQuery) (Chart, error) {
+	columns := q.columns(q.samples())
+	if n.Edits && n.Chart.isLost(columns) {
+		return Chart{}, nil
+	}
+	if !n.Chart.hasAxes() {
+		return Chart{Kind: n.Chart.Kind}, n.Chart.check(columns)
+	}
+	return n.Chart, n.Chart.check(columns)
 }
 
 // errChecked undoes a transaction that was only a check.

@@ -4,20 +4,24 @@
 package apidocs
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
+	"html/template"
 	"io/fs"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/limiter"
 	"palmares/internal/core/problem"
+	"palmares/internal/transport/downloads"
+	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
 	"palmares/rest"
 )
@@ -44,14 +48,18 @@ const publicName = "workbench"
 var builtFiles embed.FS
 
 //go:embed assets templates
-var files embed.FS
+var assets embed.FS
 
 // Assets are the style of the pages before GraphiQL and Scalar are loaded.
-var Assets = page.MustAssets(files, "assets")
+var Assets = page.MustAssets(assets, "assets")
 
 var style = []string{Assets.Path(publicName + ".css")}
 
-var templates = page.NewTemplates(files, "templates", nil)
+var templates = page.NewTemplates(assets, "templates", func(l lang.Language) template.FuncMap {
+	return template.FuncMap{
+		"size": func(bytes int64) string { return formatSize(l, bytes) }, "fileList": func() string { return downloads.IndexPath }, "rows": func(n int64) string { return l.Number(int(n)) },
+	}
+})
 
 // Config configures the pages.
 type Config struct {
@@ -267,13 +275,9 @@ func readExamples(from embed.FS, folder string) (all []Example) {
 		if err != nil {
 			panic(err)
 		}
-		title, rest, _ := strings.Cut(string(text), "\n")
-		description, _, _ := strings.Cut(rest, "\n")
-		if !strings.HasPrefix(description, "# ") {
-			description = ""
-		}
+		title, description := saved.Comment(string(text))
 		_, file, _ := strings.Cut(strings.TrimSuffix(name, ".graphql"), "-")
-		all = append(all, Example{file, strings.TrimPrefix(title, "# "), strings.TrimPrefix(description, "# "), string(text)})
+		all = append(all, Example{file, title, description, string(text)})
 	}
 	return all
 }
@@ -350,7 +354,10 @@ func (p *Pages) queryToOpen(r *http.Request) (query, variables, note string) {
 			return "", "", l.Text("This path cannot be opened in the explorer.") + " " + problem.Of(err).Message
 		}
 		if len(values) > 0 {
-			variables = indented(values)
+			text, err := jsonv2.Marshal(values, jsonv2.Deterministic(true))
+			if variables = string(text); err != nil {
+				panic(err) // strings and finite numbers can be encoded
+			}
 		}
 		for _, o := range p.Operations {
 			if o.Query == query && o.Deprecated != "" {
@@ -359,46 +366,8 @@ func (p *Pages) queryToOpen(r *http.Request) (query, variables, note string) {
 		}
 		return query, variables, note
 	}
-	query, variables = url.Get("query"), url.Get("variables")
-	var formatted bytes.Buffer
-	switch {
-	case variables == "" || nesting(variables) > maxNesting && json.Valid([]byte(variables)):
-	case nesting(variables) > maxNesting || json.Indent(&formatted, []byte(variables), "", "  ") != nil:
+	if variables = url.Get("variables"); variables != "" && !json.Valid([]byte(variables)) {
 		note = l.Text("The variables in the URL are not valid JSON.")
-	default:
-		variables = formatted.String()
 	}
-	return query, variables, note
-}
-
-// maxNesting is how deep variables may be nested to be indented: each level adds
-// spaces to every line below it.
-const maxNesting = 20
-
-// nesting returns how deep a JSON text is nested at most, or more if its strings
-// contain brackets.
-func nesting(text string) (deepest int) {
-	depth := 0
-	for i := range len(text) {
-		switch text[i] {
-		case '[', '{':
-			depth++
-			deepest = max(deepest, depth)
-		case ']', '}':
-			depth--
-		}
-	}
-	return deepest
-}
-
-// indented returns a value as indented JSON.
-func indented(value any) string {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // the template escapes
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		panic(err) // strings and finite numbers can be encoded
-	}
-	return strings.TrimRight(text.String(), "\n")
+	return url.Get("query"), variables, note
 }

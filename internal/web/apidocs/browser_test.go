@@ -13,6 +13,7 @@ import (
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/browser"
+	"palmares/internal/dev/testkit/wait"
 )
 
 func TestMain(m *testing.M) { browser.Main(m) }
@@ -98,13 +99,80 @@ func TestExplorerLoadingWithChromium(t *testing.T) {
 		<-release
 		fmt.Fprint(w, "type Query {")
 	})
-	p := browser.Start(t).Open(t, browser.Look{}, address+ExplorerPath)
-	p.Click("#full")
-	p.WaitForText("#status", "Loading the full editor…")
+	chrome := browser.Start(t)
+	var pages []*browser.Page
+	var before []string
+	place := func(p *browser.Page) (place string) {
+		p.Eval(`["#query", "#variables", "#result"].map(id => JSON.stringify(document.querySelector(id).getBoundingClientRect())).join()`, &place)
+		return place
+	}
+	for _, look := range everyLook {
+		p := chrome.Open(t, look, address+ExplorerPath)
+		p.WaitForText("#status", "Loading the full editor…")
+		pages, before = append(pages, p), append(before, place(p))
+	}
 	close(release)
-	p.WaitForText("#status", "The full editor could not be loaded.")
-	p.Click("#query") // still there
-	checkPage(t, p, "explorer-failed", browser.Look{})
+	for i, p := range pages {
+		p.WaitForText("#status", "The full editor could not be loaded.")
+		check.Equal(t, place(p), before[i], "place of the editor after another message, in look %d", i)
+		p.Eval(`document.getElementById("status").textContent = ""`, nil)
+		check.Equal(t, place(p), before[i], "place of the editor without a message, in look %d", i)
+		p.Eval(`document.getElementById("cost").textContent = "A message that is much longer than a line. ".repeat(9)`, nil)
+		check.Equal(t, place(p), before[i], "place of the editor below its cost, in look %d", i)
+		p.Click("#query") // still there
+		checkPage(t, p, "explorer-failed", everyLook[i])
+	}
+}
+
+// Visitors meet the full editor, with what they did before it was loaded. Its history has
+// every run.
+func TestExplorerOpensFullEditorWithChromium(t *testing.T) {
+	testkit.FullTier(t, "it needs Chromium")
+	t.Parallel()
+	release := make(chan struct{})
+	pages := http.NewServeMux()
+	pages.Handle("/", newHandler(currentAssets(t), "pal_key"))
+	pages.HandleFunc("POST /graphql", func(w http.ResponseWriter, r *http.Request) {
+		check.Equal(t, r.Header.Get("Authorization"), "Bearer pal_key", "key")
+		fmt.Fprint(w, `{"data": {"tools": 42}}`)
+	})
+	address := start(t, pages, func(w http.ResponseWriter, r *http.Request) {
+		<-release
+		fmt.Fprint(w, "type Query { tools(limit: Int): Int }")
+	})
+	p := browser.Start(t).Open(t, browser.Look{}, address+ExplorerPath)
+	p.WaitForText("#status", "Loading the full editor…")
+	p.Fill("#query", "query Mine($limit: Int) { tools(limit: $limit) }")
+	p.Fill("#variables", "{oops")
+	p.Click("#plain .row button")
+	p.WaitForText("#status", "The variables must be valid JSON.")
+	p.Fill("#variables", "")
+	p.Click("#plain .row button")
+	p.WaitForText("#result", `"tools": 42`)
+	p.Fill("#variables", `{"limit": 3}`)
+	p.Click("#query")
+	close(release)
+	p.WaitForText(".graphiql-query-editor .view-lines", "query Mine(")
+	p.WaitForText(".graphiql-editor-tool", `"limit": 3`)
+	p.WaitForText(".result-window .view-lines", `"tools": 42`)
+	wait.Until(t, "the full editor has the focus", func() (focused bool) {
+		p.Eval("document.activeElement.closest('.graphiql-query-editor') !== null", &focused)
+		return focused
+	})
+	if p.Exists("#plain") {
+		t.Error("got both editors, want only the full one")
+	}
+	var runs int
+	for range 2 { // the second one repeats the first
+		p.Click(".graphiql-execute-button")
+		wait.Until(t, "the history has both runs", func() bool {
+			p.Eval(`JSON.parse(localStorage["graphiql:queries"]).queries.length`, &runs)
+			return runs == 2
+		})
+	}
+	p.Click("button[aria-label='Show History']")
+	p.Eval(`document.querySelectorAll(".graphiql-history-item").length`, &runs)
+	check.Equal(t, runs, 2, "runs in the history")
 }
 
 // Without JavaScript, queries are sent as a form, and the reference can be read.

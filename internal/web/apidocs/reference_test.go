@@ -122,8 +122,9 @@ func TestSamples(t *testing.T) {
 func TestScalarConfigurationWithNode(t *testing.T) {
 	repo.Read(t, "internal/web/apidocs/web/src")
 	cmd := exec.CommandContext(t.Context(), testkit.Node.Ensure(t), "--input-type=module", "--eval", `
-		import { configuration } from "./src/configuration.js";
-		console.log(JSON.stringify(configuration({ url: "/document", server: "https://here.example", dark: true })));`)
+		import { configuration, plain } from "./src/configuration.js";
+		const content = plain({ paths: { "/a": { get: { parameters: [{ in: "query", name: "a", schema: { type: "integer", minimum: 1 } }, { in: "query", name: "b", required: true }, { in: "path", name: "c" }, { $ref: "#/d" }] } }, "/e": { get: {} } } });
+		console.log(JSON.stringify(configuration({ content, server: "https://here.example", dark: true })));`)
 	cmd.Dir = "web"
 	out, err := cmd.Output()
 	check.OK(t, err)
@@ -132,7 +133,9 @@ func TestScalarConfigurationWithNode(t *testing.T) {
 		t.Fatalf("got %v for %s, want valid JSON", err, out)
 	}
 	for name, want := range map[string]any{
-		"url":                  "/document",
+		"content": map[string]any{"paths": map[string]any{"/a": map[string]any{"get": map[string]any{"parameters": []any{
+			map[string]any{"in": "query", "name": "a", "example": "", "schema": map[string]any{"type": "integer", "exclusiveMinimum": 0.0}}, map[string]any{"in": "query", "name": "b", "required": true}, map[string]any{"in": "path", "name": "c"}, map[string]any{"$ref": "#/d"},
+		}}}, "/e": map[string]any{"get": map[string]any{}}}},
 		"servers":              []any{map[string]any{"url": "https://here.example", "description": "This server."}},
 		"forceDarkModeState":   "dark",
 		"theme":                "none",

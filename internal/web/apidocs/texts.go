@@ -37,7 +37,7 @@ var texts = map[string]string{
 	MarkdownPath: page.MarkdownType, explorerText: page.MarkdownType, LLMsPath: "text/plain; charset=utf-8", LLMsFullPath: "text/plain; charset=utf-8",
 }
 
-var textTemplates = template.Must(template.ParseFS(files, "templates/texts.md"))
+var textTemplates = template.Must(template.ParseFS(assets, "templates/texts.md"))
 
 //go:embed worked/*.graphql
 var workedFiles embed.FS

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"sync"
@@ -97,6 +98,15 @@ func WithQuery(path, query string) string {
 		return path
 	}
 	return path + "?" + query
+}
+
+// ExplorerURL opens a query in the explorer, with its variables as JSON, or "".
+func ExplorerURL(text, variables string) string {
+	query := url.Values{"query": {text}}
+	if variables != "" {
+		query.Set("variables", variables)
+	}
+	return "/explorer?" + query.Encode()
 }
 
 // Canonical returns the URL under which search engines find the page.

@@ -39,12 +39,12 @@ var (
 
 // readCatalog looks up what a table may refer to, in the release that it shows. A name that
 // cannot be read is shown as the slug.
-func (p *Pages) readCatalog(ctx context.Context, l lang.Language, view *saved.View) (c catalog) {
+func readCatalog(ctx context.Context, l lang.Language, view *saved.View, executor *graph.Executor) (c catalog) {
 	c.until, _ = time.Parse(time.DateOnly, view.Result.UpdatedAt)
 	if found := onlyMetric.FindAllStringSubmatch(view.Text, -1); len(found) == 1 {
 		c.metric = found[0][1]
 	}
-	shown, err := p.Queries.Executor.Release(ctx, graph.AsOf{Release: view.Result.Release})
+	shown, err := executor.Release(ctx, graph.AsOf{Release: view.Result.Release})
 	if err != nil || len(shown.All) == 0 {
 		return c
 	}

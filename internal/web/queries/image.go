@@ -21,7 +21,7 @@ func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension str
 			return nil, err
 		}
 		t := &table{Grid: grid}
-		drawn := newChart(l, t, view.Chart, p.readCatalog(ctx, l, view))
+		drawn := newChart(l, t, view.Chart, readCatalog(ctx, l, view, p.Queries.Executor))
 		if drawn == nil {
 			return nil, problem.New(problem.NotFound, "The result of this query cannot be drawn as a chart. Its page shows it as a table.")
 		}

@@ -5,6 +5,7 @@ package queries
 
 import (
 	"cmp"
+	"context"
 	"embed"
 	"fmt"
 	"html"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"palmares/graph"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -192,7 +194,7 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	}
 	given := r.URL.Query()
 	given.Del("token")
-	data.Uses = usesOf(p.PublicURL, view, given)
+	data.Uses = usesOf(l, p.PublicURL, view, given)
 	for _, format := range []string{"json", "csv", "ndjson"} {
 		if format != "csv" || len(view.Columns) > 0 {
 			data.Links = append(data.Links, link{strings.ToUpper(format), page.WithQuery(view.Address+"."+format, r.URL.RawQuery)})
@@ -207,30 +209,50 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	if view.Err != nil {
 		return data, nil
 	}
-	data.Release, data.UpdatedAt = view.Result.Release, view.Result.UpdatedAt
-	grid, err := view.Grid(r.Context())
-	if err != nil {
+	if err := data.draw(r.Context(), l, p.Queries.Executor); err != nil {
 		return nil, err
 	}
-	data.Table = &table{Grid: grid}
-	names := p.readCatalog(r.Context(), l, view)
 	height := tableHeight
-	if data.Chart = newChart(l, data.Table, view.Chart, names); data.Chart != nil {
-		if data.Drawing, err = data.Chart.Draw(r.Context()); err != nil {
-			return nil, err
-		}
+	if data.Chart != nil {
 		height = data.Chart.FrameHeight(data.Title, data.Chart.Title+", "+l.Text("Edition %d", data.Release)+" "+l.DayOf(data.UpdatedAt), p.Credit)
 	}
 	if view.Public {
 		embed := p.PublicURL + localPath(r, page.WithQuery(view.Address+"/embed", withoutToken(r.URL)))
 		data.Snippet = fmt.Sprintf(`<iframe src="%s" title="%s" width="100%%" height="%d" loading="lazy" style="border:0"></iframe>`, html.EscapeString(embed), html.EscapeString(data.Title), height)
 	}
-	data.Table.addWords(l, names) // after the chart, which reads codes
 	for extension := range chart.ContentTypes {
 		data.Images = append(data.Images, link{strings.ToUpper(extension), page.LocalPath(l, page.WithQuery(view.Address+"."+extension, r.URL.RawQuery))})
 	}
 	slices.SortFunc(data.Images, func(a, b link) int { return strings.Compare(b.Name, a.Name) })
 	return data, nil
+}
+
+// draw adds what a page shows of the result.
+func (d *queryPage) draw(ctx context.Context, l lang.Language, executor *graph.Executor) error {
+	d.Release, d.UpdatedAt = d.Result.Release, d.Result.UpdatedAt
+	grid, err := d.Grid(ctx)
+	if err != nil {
+		return err
+	}
+	d.Table = &table{Grid: grid}
+	names := readCatalog(ctx, l, d.View, executor)
+	if d.Chart = newChart(l, d.Table, d.View.Chart, names); d.Chart != nil {
+		if d.Drawing, err = d.Chart.Draw(ctx); err != nil {
+			return err
+		}
+	}
+	d.Table.addWords(l, names) // after the chart, which reads codes
+	return nil
+}
+
+// Preview returns what the page of a query would show of its result.
+func Preview(ctx context.Context, l lang.Language, from *saved.Queries, view *saved.View) (template.HTML, error) {
+	data := &queryPage{View: view}
+	if err := data.draw(ctx, l, from.Executor); err != nil {
+		return "", err
+	}
+	body, err := templates.Render("preview", page.Content{Language: l, Data: data})
+	return template.HTML(body), err //nolint:gosec // rendered by a template
 }
 
 // languageOf returns the language of a page. URLs of saved queries may have no
@@ -318,13 +340,11 @@ func fieldOf(p params.Param, given url.Values) field {
 
 // explorerURL opens a query with its variables.
 func explorerURL(view *saved.View) string {
-	query := url.Values{"query": {view.Text}}
-	if len(view.Values) > 0 {
-		if variables, err := json.Marshal(view.Values, json.Deterministic(true)); err == nil {
-			query.Set("variables", string(variables))
-		}
+	if len(view.Values) == 0 {
+		return page.ExplorerURL(view.Text, "")
 	}
-	return "/explorer?" + query.Encode()
+	variables, _ := json.Marshal(view.Values, json.Deterministic(true)) // "" if they cannot be encoded
+	return page.ExplorerURL(view.Text, string(variables))
 }
 
 // galleryPage is the data of the gallery.

@@ -19,7 +19,7 @@ import (
 
 // use is what a reader pastes into a program to read the CSV of a query.
 type use struct {
-	ID, Name, Code string
+	ID, Name, Where, Code string // Where it is pasted
 }
 
 // tokenPlace stands for a token, which the page replaces where JavaScript runs.
@@ -27,7 +27,7 @@ const tokenPlace = "YOUR_TOKEN"
 
 // usesOf returns the uses of a query with the parameters of its page. Values in URLs are
 // escaped, so that they cannot end the string that they are in.
-func usesOf(base string, view *saved.View, query url.Values) []use {
+func usesOf(l lang.Language, base string, view *saved.View, query url.Values) []use {
 	if len(view.Columns) == 0 {
 		return nil
 	}
@@ -37,12 +37,12 @@ func usesOf(base string, view *saved.View, query url.Values) []use {
 	address := base + page.WithQuery(path, query.Encode())
 	query.Del("token")
 	return []use{
-		{"sheets", "Google Sheets", fmt.Sprintf(`=IMPORTDATA("%s")`, address)},
-		{"excel", "Excel, Power BI", powerQuery(base, path, query)},
-		{"grafana", "Grafana", grafana(address, view.Columns)},
-		{"duckdb", "DuckDB", fmt.Sprintf("SELECT * FROM read_csv('%s');", address)},
-		{"pandas", "pandas", fmt.Sprintf("import pandas as pd\n\ntable = pd.read_csv(%q)\nprint(table)", address)},
-		{"curl", "curl", fmt.Sprintf("curl -fsS -H 'Authorization: Bearer YOUR_KEY' '%s'", open)},
+		{"sheets", "Google Sheets", l.Text("In a cell"), fmt.Sprintf(`=IMPORTDATA("%s")`, address)},
+		{"excel", "Excel, Power BI", l.Text("In the advanced editor of a blank query"), powerQuery(base, path, query)},
+		{"grafana", "Grafana", l.Text("In the JSON of a panel, as a target of the Infinity data source"), grafana(address, view.Columns)},
+		{"duckdb", "DuckDB", "SQL", fmt.Sprintf("SELECT * FROM read_csv('%s');", address)},
+		{"pandas", "pandas", "Python", fmt.Sprintf("import pandas as pd\n\ntable = pd.read_csv(%q)\nprint(table)", address)},
+		{"curl", "curl", "Shell", fmt.Sprintf("curl -fsS -H 'Authorization: Bearer YOUR_KEY' '%s'", open)},
 	}
 }
 

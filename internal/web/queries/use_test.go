@@ -59,6 +59,7 @@ func TestUses(t *testing.T) {
 	check.Equal(t, codes["sheets"], `=IMPORTDATA("`+address+`&token=YOUR_TOKEN")`)
 	check.Equal(t, codes["duckdb"], `SELECT * FROM read_csv('`+address+`&token=YOUR_TOKEN');`)
 	check.Equal(t, codes["curl"], `curl -fsS -H 'Authorization: Bearer YOUR_KEY' '`+address+`'`)
+	check.Contains(t, body, `<span id="label-sheets">In a cell</span>`)
 	check.Contains(t, codes["pandas"], `pd.read_csv("`+address+`&token=YOUR_TOKEN")`)
 	check.Contains(t, codes["excel"], `Web.Contents("https://palmares.example", [RelativePath = "q/palmares/best.csv", `+
 		`Query = [#"categories" = {"code", "o'""x"}, #"price" = "10"], ApiKeyName = "token"])`)

@@ -26,7 +26,7 @@ type categoryView struct {
 	PriceRange    string  `json:"-"` // per month, or ""
 }
 
-func (v *categoryView) prepare(ctx context.Context, s *Site, r *request) (err error) {
+func (v *categoryView) prepare(_ context.Context, _ *Site, r *request) error {
 	if v.Category == nil {
 		return r.notFound("There is no category “%s”.", "There was no category “%s” in this edition.")
 	}
@@ -34,9 +34,9 @@ func (v *categoryView) prepare(ctx context.Context, s *Site, r *request) (err er
 	r.feeds = []page.Feed{categoryFeed(r, v.Category.Slug, v.Category.Label)}
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}, crumb{v.Category.Label, "/categories/" + v.Category.Slug}),
 		itemList(r, v.Tools.Items, v.Tools.Meta.First()))
-	v.Market, err = s.loadMarket(ctx, r, r.Slug(), "")
+	v.Market = marketOf(r, r.Slug(), "")
 	r.figures = []*figure{v.Market}
-	return err
+	return nil
 }
 
 // priceRange describes the prices per month, from the cheapest tool to the most

@@ -51,11 +51,10 @@ func (v *changesView) prepare(ctx context.Context, s *Site, r *request) (err err
 	if r.Param("tool") != "" { // comparisons and categories may have the same slug
 		v.Changes.Nodes = slices.DeleteFunc(v.Changes.Nodes, func(e event) bool { return e.subject() != "tool" })
 	}
-	table, err := s.newEventTable(ctx, r, v.Changes.Nodes, v.Categories)
-	if err != nil {
+	if v.Editions, err = s.byEdition(ctx, r, v.Changes.Nodes); err != nil {
 		return err
 	}
-	if v.Editions = table.Editions; r.Param("type") == "" {
+	if r.Param("type") == "" {
 		for i := range v.Editions {
 			v.Editions[i].shorten(r)
 		}
@@ -64,11 +63,11 @@ func (v *changesView) prepare(ctx context.Context, s *Site, r *request) (err err
 		v.Older = r.With("after", v.Changes.PageInfo.EndCursor)
 	}
 	if slug := r.Param("tool"); slug != "" {
-		v.ToolName = table.catalog.toolName(slug, 0)
+		v.ToolName = r.toolName(slug, 0)
 		v.Feeds = append(v.Feeds, toolFeed(r, slug, v.ToolName))
 	}
-	if slug := r.Param("category"); isCategory(v.Categories, slug) {
-		v.Feeds = append(v.Feeds, categoryFeed(r, slug, labelOf(v.Categories, slug)))
+	if slug := r.Param("category"); r.shown.Category(slug) != nil {
+		v.Feeds = append(v.Feeds, categoryFeed(r, slug, r.named(slug).Label))
 	}
 	r.feeds = v.Feeds
 	return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"palmares/internal/catalog/pricing"
+	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
@@ -233,21 +234,16 @@ const (
 	maxNamed   = 24    // tools that all have a label; with more, only those that stand out
 )
 
-// loadMarket draws all tools of a category with a score and a price per month.
-func (s *Site) loadMarket(ctx context.Context, r *request, category, slug string) (*figure, error) {
+// marketOf draws all tools of a category with a score and a price per month.
+func marketOf(r *request, category, slug string) *figure {
 	var tools []tool
-	total := 0
-	for number := 1; len(tools) < maxCharted; number++ {
-		var found struct{ Tools listOf[tool] }
-		if err := s.execute(ctx, r.asOf, "market", map[string]any{"slug": category, "page": number}, &found); err != nil {
-			return nil, err
-		}
-		tools, total = append(tools, found.Tools.Items...), found.Tools.Meta.Total
-		if number >= found.Tools.Meta.Pages {
-			break
-		}
+	priced := catalog.Where(func(t *catalog.Tool) bool {
+		return t.Category == category && !math.IsNaN(t.Score) && !math.IsNaN(t.MonthlyPrice)
+	})
+	for _, t := range r.shown.Matching(catalog.ByScore, catalog.Filter{priced}) {
+		tools = append(tools, *toolOf(t))
 	}
-	return newMarket(r, tools, total, slug), nil
+	return newMarket(r, tools[:min(len(tools), maxCharted)], len(tools), slug)
 }
 
 // newMarket shows tools by price per month and score. The tool with the slug is

@@ -237,9 +237,3 @@ func TestPricesInOrder(t *testing.T) {
 	}
 	check.Equal(t, strings.Join(slugs, ", "), "c up, b up, a up, d up")
 }
-
-func TestSentence(t *testing.T) {
-	for name, want := range map[string]string{"écran-de_veille": "Écran de veille", "a": "A", "": "", "-": "-"} {
-		check.Equal(t, sentence(name), want, "%q", name)
-	}
-}

@@ -111,13 +111,7 @@ var eventKinds = []string{
 // titleOf returns the name of a type of changes.
 func titleOf(kind string) lang.Message { return journal.Titles[strings.Replace(kind, "_", ".", 1)] }
 
-// eventTable has events by edition and kind, one line each, as all pages show them.
-type eventTable struct {
-	Editions []editionEvents
-	catalog  eventCatalog
-}
-
-// editionEvents are the events of one edition on a page.
+// editionEvents are the events of one edition on a page, by kind, one line each.
 type editionEvents struct {
 	release
 	Totals *releaseTotals // nil if the page does not have the event about the edition
@@ -196,10 +190,10 @@ func (e *event) kind() string {
 	return e.Type
 }
 
-// newEventTable arranges events, which are sorted by edition.
-func (s *Site) newEventTable(ctx context.Context, r *request, events []event, categories []category) (t eventTable, err error) {
-	if err := t.catalog.load(ctx, s, r, events); err != nil {
-		return t, err
+// byEdition arranges events, which are sorted by edition.
+func (s *Site) byEdition(ctx context.Context, r *request, events []event) (editions []editionEvents, err error) {
+	if err := s.readFormerTools(ctx, r, events); err != nil {
+		return nil, err
 	}
 	type change struct {
 		release int
@@ -213,19 +207,19 @@ func (s *Site) newEventTable(ctx context.Context, r *request, events []event, ca
 	}
 	for i := range events {
 		e := &events[i]
-		if len(t.Editions) == 0 || t.Editions[len(t.Editions)-1].Number != e.Release {
-			t.Editions = append(t.Editions, editionEvents{release: t.catalog.release(e)})
+		if len(editions) == 0 || editions[len(editions)-1].Number != e.Release {
+			editions = append(editions, editionEvents{release: r.releaseOf(e)})
 		}
-		t.Editions[len(t.Editions)-1].add(r, &t.catalog, e, categories, e.Type == toolUpdated && priced[change{e.Release, e.Slug}])
+		editions[len(editions)-1].add(r, e, e.Type == toolUpdated && priced[change{e.Release, e.Slug}])
 	}
-	for i := range t.Editions {
-		t.Editions[i].arrange()
+	for i := range editions {
+		editions[i].arrange()
 	}
-	return t, nil
+	return editions, nil
 }
 
 // add adds an event. A new price has a line of its own.
-func (c *editionEvents) add(r *request, in *eventCatalog, e *event, categories []category, priced bool) {
+func (c *editionEvents) add(r *request, e *event, priced bool) {
 	if e.Type == catalogPublished {
 		number := func(field string) int { n, _ := e.After[field].(float64); return int(n) }
 		c.Totals = &releaseTotals{number("tools_total"), number("tools_retired"), number("comparatifs_total")}
@@ -239,7 +233,7 @@ func (c *editionEvents) add(r *request, in *eventCatalog, e *event, categories [
 		}
 	}
 	kind, l := e.kind(), r.lang
-	line := changeLine{Name: in.name(e), URL: in.link(r, e), slug: e.Slug}
+	line := changeLine{Name: cmp.Or(e.name(), r.toolName(e.Slug, e.Release)), URL: r.linkTo(e), slug: e.Slug}
 	if e.subject() != "tool" { // titles and labels are text, names are not
 		if line.Lang = catalogLang(l); line.Lang != "" && e.translation(l) != "" {
 			line.Name, line.Lang = e.translation(l), ""
@@ -248,10 +242,10 @@ func (c *editionEvents) add(r *request, in *eventCatalog, e *event, categories [
 	}
 	switch kind {
 	case toolCreated, toolRetired, returned, priceChanged, scoreChanged:
-		line.Category = &category{Slug: e.Category, Label: labelOf(categories, e.Category)}
+		line.Category = new(r.named(e.Category))
 	}
 	state := version{Type: e.Type, Fields: fields, Before: e.Before, After: e.After}
-	for _, change := range state.changesOf(l, fields, categories) {
+	for _, change := range state.changesOf(r, fields) {
 		switch {
 		case !isShort(change.name):
 			line.Others = append(line.Others, text.LowerFirst(change.Field))
@@ -356,15 +350,18 @@ func (c *editionEvents) shorten(r *request) {
 	}
 }
 
-func labelOf(categories []category, slug string) string {
-	if i := slices.IndexFunc(categories, func(c category) bool { return c.Slug == slug }); i >= 0 {
-		return categories[i].Label
+// named returns a category with its label. One that no longer exists is named after its slug.
+func (r *request) named(slug string) category {
+	found := r.shown.Category(slug)
+	switch {
+	case found == nil:
+		label := words.Sentence(slug)
+		return category{Slug: slug, Label: label, FrenchLabel: label}
+	case r.lang == lang.English && found.Translations.En.Label != "":
+		return category{Slug: slug, Label: found.Translations.En.Label}
 	}
-	return sentence(slug) // the category no longer exists
+	return category{Slug: slug, Label: found.Label, FrenchLabel: found.Label}
 }
-
-// sentence turns a slug or the name of a field into words.
-func sentence(name string) string { return words.Sentence(name) }
 
 // dayOf returns the day of a time.
 func dayOf(at string) string { return at[:min(len(at), len(time.DateOnly))] }
@@ -377,17 +374,9 @@ func (s *Site) moreChanges(ctx context.Context, r *request, after string, variab
 	return more.Changes, err
 }
 
-// eventCatalog has what a list of events shows besides the events: the dates of
-// releases, the names of tools that are no longer active, and which pages exist.
-type eventCatalog struct {
-	shown    *catalog.Release
-	versions map[string][]version // versions of tools that the release does not have, newest first
-}
-
-// load reads the versions of the tools that events without a name are about, if the
-// release does not have them.
-func (c *eventCatalog) load(ctx context.Context, s *Site, r *request, events []event) (err error) {
-	c.shown = r.shown
+// readFormerTools reads the versions of the tools that events without a name are about, if
+// the release does not have them.
+func (s *Site) readFormerTools(ctx context.Context, r *request, events []event) (err error) {
 	slugs := map[string]bool{}
 	if slug := r.Param("tool"); slug != "" {
 		slugs[slug] = true
@@ -397,32 +386,27 @@ func (c *eventCatalog) load(ctx context.Context, s *Site, r *request, events []e
 			slugs[e.Slug] = true
 		}
 	}
-	c.versions = map[string][]version{}
+	r.former = map[string][]version{}
 	for slug := range slugs {
-		if c.shown.Tool(slug) != nil {
+		if r.shown.Tool(slug) != nil {
 			continue
 		}
 		var result struct{ ToolVersions struct{ Versions []version } }
 		if err := s.execute(ctx, r.asOf, "toolNames", map[string]any{"slug": slug}, &result); err != nil {
 			return err
 		}
-		c.versions[slug] = result.ToolVersions.Versions
+		r.former[slug] = result.ToolVersions.Versions
 	}
 	return nil
 }
 
-// name returns the name of what an event is about.
-func (c *eventCatalog) name(e *event) string {
-	return cmp.Or(e.name(), c.toolName(e.Slug, e.Release))
-}
-
 // toolName returns the name of a tool. One that has been removed has the name of a
 // release, or its last name if the release is 0.
-func (c *eventCatalog) toolName(slug string, release int) string {
-	if t := c.shown.Tool(slug); t != nil {
+func (r *request) toolName(slug string, release int) string {
+	if t := r.shown.Tool(slug); t != nil {
 		return t.Name
 	}
-	for _, v := range c.versions[slug] {
+	for _, v := range r.former[slug] {
 		if v.After != nil && (release == 0 || v.FirstRelease <= release) {
 			return textIn(v.After, "name")
 		}
@@ -430,40 +414,33 @@ func (c *eventCatalog) toolName(slug string, release int) string {
 	return slug
 }
 
-// release returns the release of an event.
-func (c *eventCatalog) release(e *event) release {
+// releaseOf returns the release of an event.
+func (r *request) releaseOf(e *event) release {
 	found := release{Number: e.Release, Date: dayOf(e.PublishedAt), PublishedAt: e.PublishedAt}
-	for _, info := range c.shown.All {
-		if info.ID == e.Release {
-			found.Date = info.FeedDate
-		}
+	if info := r.shown.Numbered(e.Release); info != nil {
+		found.Date = info.FeedDate
 	}
 	return found
 }
 
-// link returns the URL of the page of what changed: the current one or, if it no
+// linkTo returns the URL of the page of what changed: the current one or, if it no
 // longer exists, that of the release. It is "" if the release cannot be read.
-func (c *eventCatalog) link(r *request, e *event) string {
-	if pageExists(c.shown, e.path()) {
+func (r *request) linkTo(e *event) string {
+	if pageExists(r.shown, e.path()) {
 		return r.Link(e.path())
 	}
 	number := e.Release
 	if strings.HasSuffix(e.Type, "_removed") {
 		number--
 	}
-	if isReadable(c.shown, number) {
+	if isReadable(r.shown, number) {
 		return fmt.Sprintf("%s?%s=%d", e.path(), graph.AsOfName, number)
 	}
 	return ""
 }
 
 func isReadable(shown *catalog.Release, number int) bool {
-	for _, info := range shown.Readable() {
-		if info.ID == number {
-			return true
-		}
-	}
-	return false
+	return number >= shown.HistoryFrom() && shown.Numbered(number) != nil
 }
 
 // pageExists reports whether a release has the page of an item at a path. Pages of

@@ -62,18 +62,16 @@ var files embed.FS
 
 var templates = page.NewTemplates(files, "templates", func(l lang.Language) template.FuncMap {
 	return template.FuncMap{
-		"score": func(score *float64) string { return formatScore(l, score) }, "average": func(average *float64) string { return formatAverage(l, average) },
+		"score": func(score *float64) string { return formatScore(l, score) }, "average": func(average *float64) string { return formatNumber(l, average, 2, 2) },
 		"meterWidth": meterWidth, "label": func(code string) string { return label(l, code) },
-		"fullPrice":    func(price string) template.HTML { return fullPrice(l, price) },
-		"price":        func(price string) template.HTML { return showPrice(l, price) },
-		"catalogLang":  func() template.HTMLAttr { return catalogLang(l) },
-		"langOf":       func(text, french string) template.HTMLAttr { return langOf(l, text, french) },
-		"inFrench":     func(texts ...string) template.HTML { return inFrench(l, texts...) },
-		"onlyFrench":   func(tools []tool) bool { return onlyFrench(l, tools) },
-		"categoryLang": func(categories []category, label string) template.HTMLAttr { return categoryLang(l, categories, label) },
-		"isCategory":   isCategory,
-		"signed":       func(change float64) string { return signed(l, change) },
-		"band":         band, "ageBand": ageBand, "typeset": lang.Typeset,
+		"fullPrice":   func(price string) template.HTML { return fullPrice(l, price) },
+		"price":       func(price string) template.HTML { return showPrice(l, price) },
+		"catalogLang": func() template.HTMLAttr { return catalogLang(l) },
+		"langOf":      func(text, french string) template.HTMLAttr { return langOf(l, text, french) },
+		"inFrench":    func(texts ...string) template.HTML { return inFrench(l, texts...) },
+		"onlyFrench":  func(tools []tool) bool { return onlyFrench(l, tools) },
+		"signed":      func(change float64) string { return signed(l, change) },
+		"band":        band, "ageBand": ageBand, "typeset": lang.Typeset,
 		"euros": l.Euros, "priceText": func(price string) string { return priceText(l, price) }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
 		"fieldName": func(field string) string { return fieldName(l, field) },
 		"minute":    func(at time.Time) string { return l.Time(at) },
@@ -327,7 +325,7 @@ func (s *Site) content(ctx context.Context, req *request, view any, response *gr
 	content.Query, content.NoIndex = req.query.Encode(), req.name == "search"
 	content.Markdown = page.WithQuery(page.MarkdownPath(req.path), req.query.Encode())
 	if req.AsOf() == "" {
-		data.Explorer = explorerURL("path", data.REST)
+		data.Explorer = "/explorer?path=" + url.QueryEscape(data.REST)
 		return content
 	}
 	content.AsOf = &page.AsOf{Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: req.Without(graph.AsOfName)}

@@ -2,10 +2,10 @@ package site
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"palmares/internal/catalog/pricing"
+	catalog "palmares/internal/catalog/release"
 )
 
 type pricesView struct {
@@ -29,17 +29,15 @@ const (
 	monthDays, quarterDays = 30, 90
 )
 
-// load counts the recent changes, and reads on until a page of changes in the
+// prepare counts the recent changes, and reads on until a page of changes in the
 // selected direction is full.
-func (v *pricesView) prepare(ctx context.Context, s *Site, r *request) error {
-	if err := v.count(ctx, s, r); err != nil {
-		return err
-	}
+func (v *pricesView) prepare(ctx context.Context, s *Site, r *request) (err error) {
+	v.count(r)
 	if err := v.find(ctx, s, r); err != nil {
 		return err
 	}
-	table, err := s.newEventTable(ctx, r, v.Changes.Nodes, v.Categories)
-	if v.Editions = table.Editions; v.Changes.PageInfo.HasNextPage {
+	v.Editions, err = s.byEdition(ctx, r, v.Changes.Nodes)
+	if v.Changes.PageInfo.HasNextPage {
 		v.Older = r.With("after", v.Changes.PageInfo.EndCursor)
 	}
 	return err
@@ -54,7 +52,7 @@ func (v *pricesView) find(ctx context.Context, s *Site, r *request) error {
 	v.Changes.Nodes = nil
 	for batch := 0; ; batch++ {
 		for _, e := range found.Nodes {
-			if string(e.direction()) == direction {
+			if newPriceChange(r.lang, textIn(e.Before, "price"), textIn(e.After, "price")).Direction == direction {
 				v.Changes.Nodes = append(v.Changes.Nodes, e)
 			}
 		}
@@ -74,33 +72,22 @@ func (v *pricesView) find(ctx context.Context, s *Site, r *request) error {
 	}
 }
 
-func (v *pricesView) count(ctx context.Context, s *Site, r *request) error {
+// count counts how many prices rose and fell.
+func (v *pricesView) count(r *request) {
 	newest, err := time.Parse(time.DateOnly, v.Feed.UpdatedAt)
 	if err != nil {
-		return nil //nolint:nilerr // nothing has been published
+		return // nothing has been published
 	}
-	before := func(days int) string { return newest.AddDate(0, 0, -days).Format(time.DateOnly) }
-	variables := map[string]any{"month": before(monthDays), "quarter": before(quarterDays)}
-	if category := r.Param("category"); category != "" {
-		variables["categories"] = []any{category}
+	category := r.Param("category")
+	chosen := catalog.Where(func(t *catalog.Tool) bool { return category == "" || t.Category == category })
+	for _, days := range []int{monthDays, quarterDays} {
+		since, counts := newest.AddDate(0, 0, -days).Format(time.DateOnly), map[string]int{}
+		r.shown.CountPriceChanges(catalog.Filter{chosen}, func(c *catalog.PriceChange) bool {
+			if c.ChangedAt >= since {
+				counts[c.Direction]++
+			}
+			return false
+		}, nil, false)
+		v.Periods = append(v.Periods, pricesOfPeriod{days, counts[pricing.Up], counts[pricing.Down]})
 	}
-	type counts []struct{ Count int }
-	var result struct{ MonthUp, MonthDown, QuarterUp, QuarterDown counts }
-	if err := s.execute(ctx, r.asOf, "priceSummary", variables, &result); err != nil {
-		return err
-	}
-	sum := func(all counts) (total int) {
-		for _, c := range all {
-			total += c.Count
-		}
-		return total
-	}
-	v.Periods = []pricesOfPeriod{{monthDays, sum(result.MonthUp), sum(result.MonthDown)}, {quarterDays, sum(result.QuarterUp), sum(result.QuarterDown)}}
-	return nil
-}
-
-// direction returns how the price of a tool changed, or "" if that is unknown.
-func (e *event) direction() string {
-	direction, _ := pricing.Compare(pricing.Read(fmt.Sprint(e.Before["price"])), pricing.Read(fmt.Sprint(e.After["price"])))
-	return direction
 }

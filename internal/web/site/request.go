@@ -154,6 +154,9 @@ func (r *request) Query(path, name, value string) string {
 // Category returns the URL of a category, as of the release that is viewed.
 func (r *request) Category(slug string) string { return r.Link("/categories/", slug) }
 
+// HasCategory reports whether the release that is viewed has a category.
+func (r *request) HasCategory(slug string) bool { return r.shown.Category(slug) != nil }
+
 // URL returns the absolute URL of a path in the language of the page.
 func (r *request) URL(path string) string { return r.service.PublicURL + page.LocalPath(r.lang, path) }
 
@@ -262,13 +265,17 @@ func (r *request) downloads() []download {
 	if r.Slug() != "" {
 		query.Set("category", r.Slug())
 	}
-	file := "/account/downloads/" + r.table
-	csv, lines := page.WithQuery(file+".csv", query.Encode()), page.WithQuery(file+".ndjson", query.Encode())
+	return filesOf(r.lang, "/account/downloads/"+r.table, query)
+}
+
+// filesOf returns a list in each format.
+func filesOf(l lang.Language, path string, query url.Values) []download {
+	csv, lines := page.WithQuery(path+".csv", query.Encode()), page.WithQuery(path+".ndjson", query.Encode())
 	query.Set("dialect", table.Excel)
-	if r.lang == lang.French {
+	if l == lang.French {
 		query.Set("dialect", table.ExcelFR)
 	}
-	return []download{{"CSV", csv}, {"Excel", page.WithQuery(file+".csv", query.Encode())}, {"NDJSON", lines}}
+	return []download{{"CSV", csv}, {"Excel", page.WithQuery(path+".csv", query.Encode())}, {"NDJSON", lines}}
 }
 
 // explorerURL opens the page's operation with its variables.
@@ -277,7 +284,7 @@ func (r *request) explorerURL() string {
 	if err != nil {
 		panic(err) // strings and finite numbers can be marshaled
 	}
-	return explorerURL("query", r.queryText()) + "&variables=" + url.QueryEscape(string(variables))
+	return page.ExplorerURL(r.queryText(), string(variables))
 }
 
 // queryText returns the page's operation, with a directive for the release that
@@ -285,10 +292,6 @@ func (r *request) explorerURL() string {
 func (r *request) queryText() string {
 	// The text starts with the operation, whose variables contain no braces.
 	return strings.Replace(r.operation.Text, " {", graph.AsOfDirective(r.asOf)+" {", 1)
-}
-
-func explorerURL(param, value string) string {
-	return "/explorer?" + param + "=" + url.QueryEscape(value)
 }
 
 // routes lists every page. To add one, add a row, its operation in queries/ and
@@ -366,12 +369,13 @@ type preparer interface {
 
 // about describes a page to the layout and to search engines.
 type about struct {
-	shown      *catalog.Release // what the page shows
-	canonical  string           // path, if the page has several
-	figures    []*figure        // which can be downloaded
-	image      string           // path of the image that other sites show with a link
-	feeds      []page.Feed      // about what can be followed
-	structured any              // for search engines
+	shown      *catalog.Release     // what the page shows
+	former     map[string][]version // of tools that it does not have, newest first
+	canonical  string               // path, if the page has several
+	figures    []*figure            // which can be downloaded
+	image      string               // path of the image that other sites show with a link
+	feeds      []page.Feed          // about what can be followed
+	structured any                  // for search engines
 }
 
 // redirect sends the visitor to another path.

@@ -23,9 +23,9 @@ type toolsView struct {
 func (v *toolsView) prepare(ctx context.Context, s *Site, r *request) error {
 	v.Corrected = s.correct(ctx, r, v.Tools.Items)
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Tools"), "/tools"}), itemList(r, v.Tools.Items, v.Tools.Meta.First()))
-	v.Chips = newChips(r, v.Categories)
+	v.Chips = newChips(r)
 	v.Empty = r.lang.Text("No tools match your filters.")
-	if wanted := r.Param("category"); wanted != "" && !slices.ContainsFunc(v.Categories, func(c category) bool { return c.Slug == wanted }) {
+	if wanted := r.Param("category"); wanted != "" && r.shown.Category(wanted) == nil {
 		v.Empty = r.lang.Text("There is no category “%s”.", wanted)
 	}
 	for _, limit := range priceLimits {
@@ -53,7 +53,7 @@ type chip struct {
 	Lang         template.HTMLAttr // language of Text if it is not that of the page
 }
 
-func newChips(r *request, categories []category) (chips []chip) {
+func newChips(r *request) (chips []chip) {
 	add := func(name string, lang template.HTMLAttr, text func(value string) string) {
 		if value := r.Param(name); value != "" {
 			chips = append(chips, chip{text(value), r.With(name, ""), lang})
@@ -61,9 +61,8 @@ func newChips(r *request, categories []category) (chips []chip) {
 	}
 	l := r.lang
 	add("q", "", func(value string) string { return l.Text("“%s”", value) })
-	add("category", categoryLang(l, categories, labelOf(categories, r.Param("category"))), func(value string) string {
-		return labelOf(categories, value)
-	})
+	chosen := r.named(r.Param("category"))
+	add("category", langOf(l, chosen.Label, chosen.FrenchLabel), func(string) string { return chosen.Label })
 	add("pricing", "", func(value string) string { return label(l, value) })
 	add("icp", "", func(value string) string { return l.Text("For %s", label(l, value)) })
 	add("score_min", "", func(string) string { return l.Text("Score of at least %s", l.Decimal(r.number("score_min"), 0, 6)) })
@@ -116,7 +115,6 @@ func (r *request) SortBy(column string) (h sortHeader) {
 
 type toolView struct {
 	Feed        feedInfo
-	Categories  []category
 	Tool        *tool
 	RetiredTool *tool
 	Others      []tool         `json:"-"` // of the category, to compare with
@@ -126,7 +124,7 @@ type toolView struct {
 	Versions    versionHistory `json:"-"`
 }
 
-func (v *toolView) prepare(ctx context.Context, s *Site, r *request) (err error) {
+func (v *toolView) prepare(_ context.Context, _ *Site, r *request) error {
 	if v.Tool == nil {
 		if v.RetiredTool != nil {
 			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
@@ -138,9 +136,7 @@ func (v *toolView) prepare(ctx context.Context, s *Site, r *request) (err error)
 			v.Others = append(v.Others, other)
 		}
 	}
-	if v.Market, err = s.loadMarket(ctx, r, v.Tool.Category.Slug, v.Tool.Slug); err != nil {
-		return err
-	}
+	v.Market = marketOf(r, v.Tool.Category.Slug, v.Tool.Slug)
 	v.History = newToolHistory(r, v.Tool, v.Feed.UpdatedAt)
 	for i, e := range v.Tool.History {
 		if i > 0 && e.Price != v.Tool.History[i-1].Price {
@@ -148,7 +144,7 @@ func (v *toolView) prepare(ctx context.Context, s *Site, r *request) (err error)
 			v.LastPrice.Since = e.At
 		}
 	}
-	v.Versions = newVersionHistory(r, v.Tool, v.Categories)
+	v.Versions = newVersionHistory(r, v.Tool)
 	r.feeds, r.figures, r.structured = []page.Feed{toolFeed(r, v.Tool.Slug, v.Tool.Name)}, []*figure{v.History, v.Market}, v.structured(r)
 	return nil
 }

@@ -1,14 +1,13 @@
 package site
 
 import (
-	"cmp"
 	"context"
+	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
+	"palmares/graph"
 	"palmares/internal/core/lang"
-	"palmares/internal/core/table"
 	"palmares/internal/web/chart"
 )
 
@@ -26,23 +25,12 @@ type trendsView struct {
 	}
 	Oldest     struct{ Nodes []struct{ Date string } }
 	Series     []categorySeries
-	Categories []category
 	Catalog    []*figure    `json:"-"` // by release
 	ByCategory []*figure    `json:"-"` // by month
 	From       string       `json:"-"` // the day since which scores are compared
 	Improved   []scoreMover `json:"-"`
 	Declined   []scoreMover `json:"-"`
 	Downloads  []download   `json:"-"`
-}
-
-// trendFiles are the service's own query of the same figures as files.
-func trendFiles(l lang.Language) []download {
-	const file = "/q/palmares/growth"
-	dialect := table.Excel
-	if l == lang.French {
-		dialect = table.ExcelFR
-	}
-	return []download{{"CSV", file + ".csv"}, {"Excel", file + ".csv?dialect=" + dialect}, {"NDJSON", file + ".ndjson"}}
 }
 
 // releaseStats are numbers about a release, as charts show them.
@@ -83,30 +71,42 @@ func (v *trendsView) Coverage() string {
 	return v.Oldest.Nodes[0].Date + "/" + v.Feed.UpdatedAt
 }
 
-const moversDays = 90
+const moversDays, moversShown = 90, 10
 
-// findMovers reads which scores changed most in the last months.
-func (v *trendsView) findMovers(ctx context.Context, s *Site, r *request) error {
+func (v *trendsView) prepare(_ context.Context, _ *Site, r *request) error {
+	v.draw(r)
 	newest, err := time.Parse(time.DateOnly, v.Feed.UpdatedAt)
-	if err != nil || len(v.Releases.Nodes) < 2 {
+	switch {
+	case err != nil || len(v.Releases.Nodes) < 2:
 		return nil //nolint:nilerr // nothing to compare with
+	case r.shown.Partial():
+		return graph.ErrUnavailable // for a moment: the series needed the history, too
 	}
 	v.From = newest.AddDate(0, 0, -moversDays).Format(time.DateOnly)
-	var movers struct{ Up, Down []scoreMover }
-	if err := s.execute(ctx, r.asOf, "scoreMovers", map[string]any{"from": v.From}, &movers); err != nil {
-		return err
-	}
-	v.Improved, v.Declined = movers.Up, movers.Down
+	v.findMovers(r)
 	return nil
 }
 
-func (v *trendsView) prepare(ctx context.Context, s *Site, r *request) error {
-	v.draw(r)
-	return v.findMovers(ctx, s, r)
+// findMovers finds the scores that changed most in the last months.
+func (v *trendsView) findMovers(r *request) {
+	start, end := r.shown.Between(v.From, "")
+	for _, m := range r.shown.Movers(start, end, "score", 0, nil) {
+		list := &v.Improved
+		if m.Change < 0 {
+			list = &v.Declined
+		}
+		if len(*list) < moversShown {
+			mover := scoreMover{Slug: m.Slug, Before: &m.Before, After: &m.After, Change: m.Change}
+			if t := r.shown.Tool(m.Slug); t != nil {
+				mover.Tool = toolOf(t)
+			}
+			*list = append(*list, mover)
+		}
+	}
 }
 
 func (v *trendsView) draw(r *request) {
-	v.Downloads = trendFiles(r.lang)
+	v.Downloads = filesOf(r.lang, "/q/palmares/growth", url.Values{}) // our own query of the same figures
 	for _, c := range []struct {
 		id    string
 		title lang.Message
@@ -153,8 +153,8 @@ func (f *figure) remarkFalls(plot *chart.Plot) {
 func (v *trendsView) addCategories(r *request, id string, title lang.Message, metric string, unit chart.Unit) {
 	f, t := newFigure(r, id, title, r.lang.Text("Month")), chart.Table{Unit: unit}
 	for _, s := range v.Series {
-		name := labelOf(v.Categories, s.Key)
-		if !isCategory(v.Categories, s.Key) {
+		name := r.named(s.Key).Label
+		if r.shown.Category(s.Key) == nil {
 			name = r.lang.Text("%s (removed)", name)
 		}
 		isEmpty := !slices.ContainsFunc(s.Points, func(p seriesPoint) bool { return p.Value != nil })
@@ -167,116 +167,4 @@ func (v *trendsView) addCategories(r *request, id string, title lang.Message, me
 	if f.IsCatalog = true; f.drawTimes(&t, v.Feed.UpdatedAt) != nil && len(t.Slots) > 1 {
 		v.ByCategory = append(v.ByCategory, f)
 	}
-}
-
-// The graveyard.
-
-type retiredToolsView struct {
-	Feed             feedInfo
-	RetiredTools     listOf[tool]
-	RetirementGroups []struct {
-		Period, Reason, Category string
-		Count                    int
-	}
-	Categories []category
-	Years      []retiredYear `json:"-"` // the tools of the page
-	Chart      *figure       `json:"-"` // nil if there is nothing to draw
-	ByMonth    bool          `json:"-"`
-}
-
-type retiredYear struct {
-	Year   string
-	Months []retiredMonth
-}
-
-type retiredMonth struct {
-	Name  string
-	Tools []tool
-}
-
-func (v *retiredToolsView) prepare(_ context.Context, _ *Site, r *request) error {
-	for _, t := range v.RetiredTools.Items {
-		at, err := time.Parse(time.DateOnly, t.RetiredAt)
-		if err != nil {
-			return err
-		}
-		year, month := strconv.Itoa(at.Year()), r.lang.Month(at)
-		if len(v.Years) == 0 || v.Years[len(v.Years)-1].Year != year {
-			v.Years = append(v.Years, retiredYear{Year: year})
-		}
-		y := &v.Years[len(v.Years)-1]
-		if len(y.Months) == 0 || y.Months[len(y.Months)-1].Name != month {
-			y.Months = append(y.Months, retiredMonth{Name: month})
-		}
-		m := &y.Months[len(y.Months)-1]
-		m.Tools = append(m.Tools, t)
-	}
-	v.prepareChart(r)
-	r.figures = []*figure{v.Chart}
-	return nil
-}
-
-// maxMonths is the longest time that the chart shows by month. Longer ones are
-// shown by year.
-const maxMonths = 36
-
-// prepareChart counts the retirements that the filters select, by month or by
-// year, with the periods that had none, up to the end of the catalog.
-func (v *retiredToolsView) prepareChart(r *request) {
-	counts := map[string]float64{}
-	var first string
-	for _, g := range v.RetirementGroups {
-		if reason := r.Param("reason"); reason != "" && reason != g.Reason {
-			continue
-		}
-		if category := r.Param("category"); category != "" && category != g.Category {
-			continue
-		}
-		counts[g.Period] += float64(g.Count)
-		counts[g.Period[:4]] += float64(g.Count)
-		first = cmp.Or(first, g.Period) // they are ordered
-	}
-	from := parseDay(first + "-01")
-	if from.IsZero() {
-		return
-	}
-	to := parseDay(v.Feed.UpdatedAt)
-	v.ByMonth = (to.Year()-from.Year())*12+int(to.Month()-from.Month()) < maxMonths
-	period, length := r.lang.Text("Year"), len("2006")
-	if v.ByMonth {
-		period, length = r.lang.Text("Month"), len("2006-01")
-	}
-	t := chart.Table{Kind: chart.Columns, Unit: chart.Count}
-	for text, count := range counts {
-		if len(text) == length {
-			t.Add(chart.Period(r.lang, text), "", &count)
-		}
-	}
-	v.Chart = newFigure(r, "retirements", "Number of retired tools", period, r.lang.Text("Retired tools"))
-	v.Chart.drawTimes(&t, v.Feed.UpdatedAt)
-}
-
-// lifetime is how long a retired tool was in the catalog as an active one.
-type lifetime struct {
-	First, Last string // days
-	Months      int
-}
-
-// newLifetime returns nil if that is unknown: the tool was retired before the
-// first release that has it, or its list of versions is not complete.
-func newLifetime(versions []version, retiredAt string) *lifetime {
-	if len(versions) == 0 || len(versions) > maxVersions {
-		return nil
-	}
-	oldest := versions[len(versions)-1]
-	from, err := time.Parse(time.DateOnly, oldest.Date)
-	to, lastErr := time.Parse(time.DateOnly, retiredAt)
-	if err != nil || lastErr != nil || oldest.Type != toolCreated || oldest.After["retired_at"] != nil || to.Before(from) {
-		return nil
-	}
-	months := (to.Year()-from.Year())*12 + int(to.Month()-from.Month())
-	if to.Day() < from.Day() {
-		months--
-	}
-	return &lifetime{oldest.Date, retiredAt, months}
 }

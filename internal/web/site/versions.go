@@ -64,12 +64,12 @@ const (
 	recentVersions = 5
 )
 
-func newVersionHistory(r *request, t *tool, categories []category) versionHistory {
+func newVersionHistory(r *request, t *tool) versionHistory {
 	slug, versions := t.Slug, t.Versions
 	h := versionHistory{Truncated: len(versions) > maxVersions, JSON: r.Link("/api/v1/tools/", slug, "/versions")}
 	for _, v := range versions[:min(len(versions), maxVersions)] {
 		entry := versionEntry{
-			Event: r.lang.Text(v.event()), Release: v.FirstRelease, Date: v.Date, Changes: v.changes(r.lang, categories),
+			Event: r.lang.Text(v.event()), Release: v.FirstRelease, Date: v.Date, Changes: v.changes(r),
 		}
 		if isReadable(r.shown, v.FirstRelease) {
 			entry.Path = v.pageAsOf(slug, v.FirstRelease)
@@ -77,7 +77,7 @@ func newVersionHistory(r *request, t *tool, categories []category) versionHistor
 		h.Recent = append(h.Recent, entry)
 	}
 	if !h.Truncated {
-		h.addEarlier(r, t, categories)
+		h.addEarlier(r, t)
 	}
 	recent := min(len(h.Recent), recentVersions)
 	h.Recent, h.Older = h.Recent[:recent], h.Recent[recent:]
@@ -85,7 +85,7 @@ func newVersionHistory(r *request, t *tool, categories []category) versionHistor
 }
 
 // addEarlier adds the prices and scores from before the first release with the tool.
-func (h *versionHistory) addEarlier(r *request, t *tool, categories []category) {
+func (h *versionHistory) addEarlier(r *request, t *tool) {
 	until := "9999"
 	if len(h.Recent) > 0 {
 		until = h.Recent[len(h.Recent)-1].Date
@@ -102,7 +102,7 @@ func (h *versionHistory) addEarlier(r *request, t *tool, categories []category) 
 		if i > 0 {
 			v.Before, entry.Event = state(t.History[i-1]), r.lang.Text("Updated")
 		}
-		entry.Changes = v.changesOf(r.lang, []string{"pricing", "price", "score"}, categories)
+		entry.Changes = v.changesOf(r, []string{"pricing", "price", "score"})
 		if i == 0 {
 			entry.Changes = slices.DeleteFunc(entry.Changes, func(c fieldChange) bool { return v.After[c.name] == nil })
 		}
@@ -141,7 +141,7 @@ func (v *version) pageAsOf(slug string, release int) string {
 
 // changes lists the fields to show: those that changed, the price and score of a
 // tool that was added, or why one was retired.
-func (v *version) changes(l lang.Language, categories []category) (changes []fieldChange) {
+func (v *version) changes(r *request) (changes []fieldChange) {
 	fields := v.Fields
 	switch v.Type {
 	case toolCreated:
@@ -149,11 +149,12 @@ func (v *version) changes(l lang.Language, categories []category) (changes []fie
 	case toolRetired:
 		fields = []string{"name", "reason", "retired_at", "note"}
 	}
-	return v.changesOf(l, fields, categories)
+	return v.changesOf(r, fields)
 }
 
 // changesOf lists some fields.
-func (v *version) changesOf(l lang.Language, fields []string, categories []category) (changes []fieldChange) {
+func (v *version) changesOf(r *request, fields []string) (changes []fieldChange) {
+	l := r.lang
 	for _, field := range fields {
 		if field == "updated_at" && len(fields) > 1 { // it changes with every update
 			continue
@@ -170,9 +171,9 @@ func (v *version) changesOf(l lang.Language, fields []string, categories []categ
 			changes = append(changes, change)
 			continue
 		}
-		start, to := 0, fieldText(l, field, after, categories)
+		start, to := 0, fieldText(r, field, after)
 		if existed {
-			from := fieldText(l, field, before, categories)
+			from := fieldText(r, field, before)
 			start = differenceStart(from, to)
 			shown := showField(l, field, excerpt(from, start), before)
 			change.Before = &shown
@@ -190,7 +191,8 @@ func fieldName(l lang.Language, field string) string {
 }
 
 // fieldText formats a value as the rest of the page does.
-func fieldText(l lang.Language, field string, value any, categories []category) string {
+func fieldText(r *request, field string, value any) string {
+	l := r.lang
 	described, _ := record.FieldNamed(field)
 	switch v := value.(type) {
 	case nil:
@@ -221,7 +223,7 @@ func fieldText(l lang.Language, field string, value any, categories []category) 
 			return l.ShortDayOf(v)
 		}
 		if field == "category" {
-			return labelOf(categories, v)
+			return r.named(v).Label
 		}
 		return v
 	}

@@ -1,13 +1,13 @@
 package site
 
 import (
-	"context"
 	"html/template"
 	"net/url"
 	"slices"
+	"strings"
 
+	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
-	"palmares/internal/web/page"
 	"palmares/internal/web/words"
 )
 
@@ -18,27 +18,6 @@ import (
 type listOf[T any] struct {
 	Items []T
 	Meta  pageInfo
-}
-
-type retiredToolView struct {
-	Feed              feedInfo
-	RetiredTool, Tool *tool
-	Categories        []category
-	Versions          versionHistory `json:"-"`
-	Lifetime          *lifetime      `json:"-"` // nil if it is unknown
-}
-
-func (v *retiredToolView) prepare(_ context.Context, _ *Site, r *request) error {
-	switch {
-	case v.RetiredTool != nil:
-		v.Versions = newVersionHistory(r, v.RetiredTool, v.Categories)
-		v.Lifetime = newLifetime(v.RetiredTool.Versions, v.RetiredTool.RetiredAt)
-		r.feeds = []page.Feed{toolFeed(r, v.RetiredTool.Slug, v.RetiredTool.Name)}
-		return nil
-	case v.Tool != nil:
-		return redirect(r.Link("/tools/", v.Tool.Slug))
-	}
-	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this edition.")
 }
 
 type feedInfo struct {
@@ -65,7 +44,7 @@ type tool struct {
 	ReviewSections                     []string
 	Score, Verifiability, Obsolescence *float64
 	CanonicalURL, AvisURL              string
-	AlternativesURL, UpdatedAt         string
+	AlternativesURL, UpdatedAt, EndsAt string // EndsAt is "" if no end is announced
 	Tier                               int
 	History                            []historyEntry
 	Comparisons                        []comparison
@@ -74,6 +53,15 @@ type tool struct {
 	Versions                           []version
 	Sources                            []source
 	Rank                               *rank // nil if it has not been tested
+}
+
+// toolOf returns what lists of tools in the release have, with the name as pages show it.
+func toolOf(t *catalog.Tool) *tool {
+	found := &tool{Slug: t.Slug, Name: strings.ReplaceAll(t.Name, "'", "’"), Score: &t.Score, MonthlyPrice: &t.MonthlyPrice}
+	if !t.Active() {
+		found.Kind = "RetiredTool"
+	}
+	return found
 }
 
 // rank is the place of a tool by score in its category.
@@ -189,37 +177,20 @@ func onlyFrench(l lang.Language, tools []tool) bool {
 	return l != lang.French && len(tools) > 1 && !slices.ContainsFunc(tools, func(t tool) bool { return t.Tagline != t.FrenchTagline })
 }
 
-// categoryLang marks a label on a page in another language if it has no translation.
-func categoryLang(l lang.Language, categories []category, label string) template.HTMLAttr {
-	if slices.ContainsFunc(categories, func(c category) bool { return c.Label == label && c.Label != c.FrenchLabel }) {
-		return ""
-	}
-	return catalogLang(l)
-}
-
 // label returns the name of one of the catalog's codes.
 func label(l lang.Language, code string) string {
 	name, _ := words.Code(l, code)
 	return name
 }
 
-func isCategory(categories []category, slug string) bool {
-	return slices.ContainsFunc(categories, func(c category) bool { return c.Slug == slug })
-}
-
 const noScore = "–"
 
 // formatScore shows at least one decimal, so that scores in a column align.
-func formatScore(l lang.Language, score *float64) string {
-	if score == nil {
-		return noScore
-	}
-	return l.Decimal(*score, 1, 6)
-}
+func formatScore(l lang.Language, score *float64) string { return formatNumber(l, score, 1, 6) }
 
-func formatAverage(l lang.Language, average *float64) string {
-	if average == nil {
+func formatNumber(l lang.Language, number *float64, least, most int) string {
+	if number == nil {
 		return noScore
 	}
-	return l.Decimal(*average, 2, 2)
+	return l.Decimal(*number, least, most)
 }

@@ -10,9 +10,7 @@ import (
 	"palmares/internal/core/atomxml"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
-	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
-	"palmares/internal/web/page"
 )
 
 // FeedPath is the path of the Atom feed of incidents.
@@ -120,30 +118,10 @@ func incidents(outages []outage, downSince, now time.Time) (all []Incident) {
 
 // ServeFeed serves the incidents as an Atom feed.
 func (p *Page) ServeFeed(w http.ResponseWriter, r *http.Request) {
-	page.Handler(func(w http.ResponseWriter, r *http.Request) error {
-		entry, err := p.feed(r.Context())
-		if err != nil {
-			return err
-		}
-		return entry.Write(w, r)
-	})(w, r)
+	p.serveData(w, r, p.feed)
 }
 
-// readForPrograms returns a fresh snapshot, or an error that is not a page.
-func (p *Page) readForPrograms(ctx context.Context) (*snapshot, error) {
-	data, err := p.read()
-	if err != nil {
-		p.Log.ErrorContext(ctx, "reading status days failed", "cause", err, "request_id", problem.RequestID(ctx))
-		return nil, &problem.Problem{Code: problem.Unavailable, Message: "Our database is unavailable at the moment.", Cause: err}
-	}
-	return data, nil
-}
-
-func (p *Page) feed(ctx context.Context) (*cache.Entry, error) {
-	data, err := p.readForPrograms(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (p *Page) feed(data *snapshot) (*cache.Entry, error) {
 	status := atomxml.Page(p.PublicURL + Path)
 	f := atomxml.Feed{
 		ID: atomxml.Tag(p.PublicURL, "feeds/status.atom"), Title: atomxml.Text(p.ServiceName + ": Incidents"),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
 )
 
@@ -51,18 +52,27 @@ func (d Day) budget() budget {
 
 // ServeJSON serves the page for programs.
 func (p *Page) ServeJSON(w http.ResponseWriter, r *http.Request) {
-	page.Handler(func(w http.ResponseWriter, r *http.Request) error {
-		data, err := p.readForPrograms(r.Context())
-		if err != nil {
-			return err
-		}
-		body, err := json.Marshal(data.report())
-		if err != nil {
-			return err
-		}
+	p.serveData(w, r, func(s *snapshot) (*cache.Entry, error) {
+		body, err := json.Marshal(s.report())
 		return cache.NewEntry(body, http.Header{
-			"Content-Type": {"application/json"}, "Cache-Control": {data.caching()}, "Vary": {page.Vary}, "X-Content-Type-Options": {"nosniff"},
-		}).Write(w, r)
+			"Content-Type": {"application/json"}, "Cache-Control": {s.caching()}, "Vary": {page.Vary}, "X-Content-Type-Options": {"nosniff"},
+		}), err
+	})
+}
+
+// serveData serves a fresh snapshot in another form, or an error that is not a page.
+func (p *Page) serveData(w http.ResponseWriter, r *http.Request, write func(*snapshot) (*cache.Entry, error)) {
+	page.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		data, err := p.read()
+		if err != nil {
+			p.Log.ErrorContext(r.Context(), "reading status days failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+			return &problem.Problem{Code: problem.Unavailable, Message: "Our database is unavailable at the moment.", Cause: err}
+		}
+		entry, err := write(data)
+		if err != nil {
+			return err
+		}
+		return entry.Write(w, r)
 	})(w, r)
 }
 

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"math"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
+	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
 )
 
@@ -41,11 +43,10 @@ type Page struct {
 
 // snapshot is the data of the page.
 type snapshot struct {
-	Days        []bar
+	Days        []Day
 	Total       Day
 	Today       Day
 	Target      float64
-	Width       int
 	Since       time.Time // first day with data
 	ReadAt      time.Time
 	Unavailable bool // whether the database is unavailable now
@@ -54,7 +55,7 @@ type snapshot struct {
 }
 
 // BelowTarget reports whether today's availability is below the target.
-func (s *snapshot) BelowTarget() bool { return s.Today.class() == "bad" }
+func (s *snapshot) BelowTarget() bool { return s.Today.band() == "poor" }
 
 // Recent returns the newest incidents.
 func (s *snapshot) Recent() []Incident { return s.Incidents[:min(len(s.Incidents), shownIncidents)] }
@@ -67,10 +68,20 @@ func (s *snapshot) caching() string {
 	return "public, max-age=30"
 }
 
-type bar struct {
-	Day
-	X, Y, Height float64
-	Class        string
+// chart draws the availability of each day.
+func (s *snapshot) chart(l lang.Language) template.HTML {
+	known := slices.DeleteFunc(slices.Clone(s.Days), func(d Day) bool { return !d.Known() })
+	t := chart.Table{Kind: chart.Columns, Unit: chart.Proportion, X: chart.Dates(l, s.Days[0].Date, s.Today.Date.AddDate(0, 0, 1))}
+	for _, d := range known {
+		t.Add(chart.Slot{From: chart.Time(d.Date), To: chart.Time(d.Date.AddDate(0, 0, 1))}, "", new(d.Availability()))
+	}
+	plots, _ := t.Plots(l)
+	for i, p := range plots[0].Series[0].Points {
+		p.Text, p.Label, p.Color = chart.Title(l.ShortDay(known[i].Date), known[i].percent(l)), "", known[i].band()
+		plots[0].Series[0].Points[i] = p
+	}
+	shown := chart.Chart{Title: l.Text("Availability by day, as in the table"), Content: plots}
+	return shown.HTML()
 }
 
 //go:embed templates
@@ -81,7 +92,7 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 		"date": func(t time.Time) string { return t.Format(time.DateOnly) }, "shortDay": l.ShortDay, "minute": l.Time,
 		"feed": func() string { return FeedPath }, "json": func() string { return JSONPath }, "down": func(i Incident) string { return i.downtime(l) },
 		"target":  func(percent float64) string { return l.Text("%s%%", l.Decimal(percent, 0, 2)) },
-		"percent": func(d Day) string { return d.percent(l) },
+		"percent": func(d Day) string { return d.percent(l) }, "chart": func(s *snapshot) template.HTML { return s.chart(l) },
 	}
 })
 
@@ -96,9 +107,6 @@ const (
 	freshFor = 30 * time.Second
 	// readTimeout is how long a visitor waits for the database.
 	readTimeout = 3 * time.Second
-
-	barDistance = 10 // SVG units
-	barHeight   = 80.0
 )
 
 // ServeHTTP shows the page. While the database is unavailable, it says so and
@@ -160,16 +168,9 @@ func (p *Page) refresh() error {
 		}
 		return err
 	}
-	s := &snapshot{Total: total, Today: days[len(days)-1], Target: Target, Width: len(days) * barDistance, ReadAt: now, outages: outages}
-	for i, day := range days {
-		if day.Known() && s.Since.IsZero() {
-			s.Since = day.Date
-		}
-		height := barHeight
-		if day.Known() {
-			height = max(4, day.Availability()*barHeight)
-		}
-		s.Days = append(s.Days, bar{day, float64(i * barDistance), barHeight - height, height, day.class()})
+	s := &snapshot{Days: days, Total: total, Today: days[len(days)-1], Target: Target, ReadAt: now, outages: outages}
+	if first := slices.IndexFunc(days, Day.Known); first >= 0 {
+		s.Since = days[first].Date
 	}
 	p.latest.Store(s)
 	return nil
@@ -210,17 +211,15 @@ func (d Day) percent(l lang.Language) string {
 // a negative number once more are unavailable than it has.
 func (d Day) BudgetLeft() int { return int(math.Floor(d.budget().Remaining)) }
 
-// class is the CSS class of the day's bar.
-func (d Day) class() string {
+// band is the color of the day's bar.
+func (d Day) band() string {
 	switch {
-	case !d.Known():
-		return "unknown"
 	case d.Up == d.Minutes:
-		return "good"
+		return "excellent"
 	case d.Availability()*100 >= Target:
 		return "fair"
 	}
-	return "bad"
+	return "poor"
 }
 
 // Down returns how many of the last minutes before now were unavailable.

@@ -57,7 +57,41 @@ for (const form of document.querySelectorAll("[data-draft]")) {
   } catch { /* there is none, or storage is blocked */ }
 }
 
+for (const form of document.querySelectorAll("[data-preview]")) preview(form);
+
 for (const chart of document.querySelectorAll("svg.chart")) read(chart);
+
+// preview shows the chart of a query in the form that saves it: when it opens, and for each
+// change of the chart or the query.
+function preview(form) {
+  let request;
+  const show = async (...ids) => {
+    request?.abort();
+    request = new AbortController();
+    const { signal } = request;
+    try {
+      const body = new URLSearchParams(new FormData(form));
+      body.set("preview", "1");
+      const response = await fetch(form.action, { method: "POST", body, signal });
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      for (const id of ids) {
+        const shown = document.getElementById(id);
+        shown.replaceChildren(...page.getElementById(id)?.childNodes ?? []);
+        for (const chart of shown.querySelectorAll("svg.chart")) read(chart);
+      }
+    } catch { /* a newer one replaces it, or the server cannot be reached: the query can still be saved */ }
+  };
+  form.addEventListener("change", ({ target }) => {
+    if (target.name === "query") show("axes", "preview");
+    else if (["chart", "x", "y", "series"].includes(target.name)) show("preview");
+  });
+  form.addEventListener("submit", event => {
+    if (event.submitter?.name !== "preview") return;
+    event.preventDefault();
+    show("axes", "preview");
+  });
+  if (form.elements.query.value && !document.getElementById("preview").childElementCount) show("preview");
+}
 
 // read shows the values of a chart on hover, and with the arrow keys on focus.
 function read(chart) {

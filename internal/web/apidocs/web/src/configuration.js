@@ -14,8 +14,26 @@ const hiddenClients = {
   python: ["aiohttp", "httpx_async", "httpx_sync"],
 };
 
-export const configuration = ({ url, key, server, dark }) => ({
-  url,
+// plain makes the first request of each operation the one without optional parameters.
+// Scalar would send the first value of each enum, and the defaults. It suggests them anyway.
+// It would also call empty numbers too small, unless their minimum is an exclusive one.
+export function plain(document) {
+  for (const { get } of Object.values(document.paths)) {
+    for (const parameter of get.parameters ?? []) {
+      const { in: place, required, schema } = parameter;
+      if (place !== "query" || required) continue;
+      parameter.example ??= "";
+      if (schema.type === "integer" && schema.minimum > 0) {
+        schema.exclusiveMinimum = schema.minimum - 1;
+        delete schema.minimum;
+      }
+    }
+  }
+  return document;
+}
+
+export const configuration = ({ content, key, server, dark }) => ({
+  content,
   authentication: key ? { preferredSecurityScheme: "apiKey", securitySchemes: { apiKey: { token: key } } } : undefined,
   servers: [{ url: server, description: messages.thisServer }],
   hiddenClients,

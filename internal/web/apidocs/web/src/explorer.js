@@ -1,11 +1,11 @@
-// The explorer: a plain editor that works at once, and GraphiQL on demand. Neither
+// The explorer: GraphiQL, and a plain editor until it is loaded or if it cannot be. Neither
 // runs a query by itself.
 import { parse } from "./language.js";
 import { isSubscription, newFetcher } from "./fetcher.js";
 import { load } from "./load.js";
 import { messages } from "./messages.js";
-import { restEquivalent } from "./rest.js";
-import { lastTab, storage } from "./storage.js";
+import { indented, restEquivalent } from "./rest.js";
+import { lastTab, remember, storage } from "./storage.js";
 import { queryTools } from "./tools.js";
 
 const data = JSON.parse(document.getElementById("workbench").textContent);
@@ -45,6 +45,7 @@ async function run() {
   const params = { query: query.value, variables: values };
   if (isSubscription(params, parsed(query.value))) return void (status.textContent = messages.subscription);
   status.textContent = messages.running;
+  remember(store, params.query, variables.value);
   try {
     result.textContent = JSON.stringify(await fetcher(params), null, 2);
     result.scrollTop = 0;
@@ -95,14 +96,9 @@ examples.addEventListener("submit", (event) => {
   controls.open(data.examples[examples.elements.example.value].query);
 });
 full.addEventListener("click", openFull);
-// With a mouse and enough space, a click into the query opens the full editor.
-// Focus alone does not, since it is hard to leave by keyboard.
-query.addEventListener("click", ({ pointerType }) => {
-  if (pointerType !== "touch" && matchMedia("(min-width: 60rem)").matches) openFull();
-});
 
 const last = lastTab(store);
-if (data.query) controls.open(equivalent.format(data.query), data.variables);
+if (data.query) controls.open(equivalent.format(data.query), indented(data.variables));
 else if (last) controls.open(last.query, last.variables);
 else showCurrent();
-if (last) openFull(); // has been used before
+openFull();

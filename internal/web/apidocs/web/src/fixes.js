@@ -64,6 +64,7 @@ export const referenceFixes = {
   ".cm-content:not([aria-label])": (text) => set(text, "aria-label", messages.code),
   ".cm-scroller[tabindex='-1']": (text) => set(text, "tabindex", "0"),
   "[class*='copy-button'][aria-controls]": (button) => document.getElementById(button.getAttribute("aria-controls")) || set(button, "aria-controls", null),
+  "button[role=alert]": (button) => set(button, "role", null),
   "button[role=none]": (button) => set(button, "role", null),
   // A combobox must have aria-expanded, which this one lacks.
   ".code-input-lite__editor[role=combobox]": (field) => set(field, "role", "textbox"),

@@ -4,6 +4,7 @@ import { createRoot } from "react-dom/client";
 import { buildSchema } from "graphql";
 import { GraphiQL, HISTORY_PLUGIN } from "graphiql";
 import { useGraphiQL, useGraphiQLActions, useMonaco, useOperationsEditorState, useVariablesEditorState } from "@graphiql/react";
+import { HistoryStore } from "@graphiql/toolkit";
 import { explorerPlugin } from "@graphiql/plugin-explorer";
 import "graphiql/graphiql.css";
 import "@graphiql/react/style.css";
@@ -14,7 +15,10 @@ import "./graphiql.css";
 import { applyFixes, explorerFixes } from "./fixes.js";
 import { messages } from "./messages.js";
 import { isDark, onSchemeChange } from "./scheme.js";
+import { historyLength, isRepeated } from "./storage.js";
 import { defineThemes } from "./theme.js";
+
+HistoryStore.prototype.shouldSaveQuery = (query, variables, headers, last) => Boolean(query) && !isRepeated(query, variables, last);
 
 const queryBuilder = explorerPlugin({ showAttribution: false, title: messages.buildQuery });
 queryBuilder.title = messages.buildQuery;
@@ -44,7 +48,9 @@ function PageControls({ data, controls, before }) {
       queryEditor.setValue(example);
       variableEditor.setValue("");
     };
-  }, [data, controls, queryEditor, variableEditor, addTab]);
+    if (before.example) controls.open(before.example);
+    before.example = "";
+  }, [data, controls, before, queryEditor, variableEditor, addTab]);
 
   useEffect(() => {
     if (!queryEditor) return;
@@ -73,7 +79,9 @@ export function start({ data, schema: text, fetcher, store, controls, plain }) {
     caret: query.selectionStart,
     hasFocus: document.activeElement === query,
     result: document.getElementById("result").textContent,
+    example: "",
   };
+  controls.open = (example) => { before.example = example; }; // until the editors are there
   const container = document.getElementById("explorer");
   container.hidden = false;
   plain.remove();
@@ -90,6 +98,7 @@ export function start({ data, schema: text, fetcher, store, controls, plain }) {
       initialVariables={before.variables}
       defaultQuery={data.examples[0].query}
       defaultEditorToolsVisibility="variables"
+      maxHistoryLength={historyLength}
       shouldPersistHeaders={false}
       showPersistHeadersSettings={false}
       forcedTheme={isDark() ? "dark" : "light"}

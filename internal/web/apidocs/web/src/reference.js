@@ -14,9 +14,9 @@ async function open(anchor) {
   globalThis.__zod_globalConfig = { jitless: true };
   try {
     const { start } = await load(data.app);
+    await start(data, anchor);
     status.textContent = "";
     buttons[0].remove();
-    start(data, anchor);
   } catch {
     for (const button of buttons) button.disabled = false;
     status.textContent = messages.referenceFailed;

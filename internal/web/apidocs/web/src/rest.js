@@ -22,6 +22,12 @@ export function restEquivalent({ base, operations }) {
   };
 }
 
+// indented makes JSON readable that programs wrote, unless that would change or swell it.
+export function indented(text) {
+  const value = text.length < 2_000 ? parseVariables(text) : null;
+  return JSON.stringify(value) === text ? JSON.stringify(value, null, 2) : text;
+}
+
 // normalize makes documents comparable that differ only in layout, comments or
 // the order of fragments. It returns null for invalid documents.
 function normalize(text) {

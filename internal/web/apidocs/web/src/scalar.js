@@ -1,14 +1,17 @@
 // The interactive API reference: Scalar with the server's OpenAPI document.
 import { createApiReference } from "@scalar/api-reference";
 import "./scalar.css";
-import { configuration } from "./configuration.js";
+import { configuration, plain } from "./configuration.js";
 import { applyFixes, referenceFixes } from "./fixes.js";
 import { isDark, onSchemeChange } from "./scheme.js";
 
 // start replaces the HTML of the reference. With an anchor, it opens the client for
 // this operation.
-export function start({ document: url, key }, anchor) {
-  const current = () => configuration({ url, key, server: location.origin, dark: isDark() });
+export async function start({ document: url, key }, anchor) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`got status ${response.status}`);
+  const content = plain(await response.json());
+  const current = () => configuration({ content, key, server: location.origin, dark: isDark() });
   document.getElementById("operations").remove();
   document.getElementById("reference").hidden = false;
   if (anchor) history.replaceState(null, "", "#" + anchor);

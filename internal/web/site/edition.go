@@ -13,9 +13,8 @@ import (
 
 // editionView is the front page of an edition: what a release changed.
 type editionView struct {
-	Changes    eventList
-	Categories []category
-	*edition   `json:"-"`
+	Changes  eventList
+	*edition `json:"-"`
 }
 
 // edition is what a release changed.
@@ -50,7 +49,7 @@ func editionPath(number string) string { return "/editions/" + number }
 func (r release) Path() string { return editionPath(strconv.Itoa(r.Number)) }
 
 func (v *editionView) prepare(ctx context.Context, s *Site, r *request) (err error) {
-	if v.edition, err = s.readEdition(ctx, r, v.Changes, v.Categories); err != nil {
+	if v.edition, err = s.readEdition(ctx, r, v.Changes); err != nil {
 		return err
 	}
 	if v.edition == nil {
@@ -67,16 +66,16 @@ func (s *Site) editionOf(ctx context.Context, r *request, number int) (*edition,
 	if number == 0 {
 		return nil, nil //nolint:nilnil // nothing has been published
 	}
-	if err := s.execute(ctx, r.asOf, "edition", map[string]any{"number": number, languageName: string(r.lang)}, &v); err != nil {
+	if err := s.execute(ctx, r.asOf, "edition", map[string]any{"number": number}, &v); err != nil {
 		return nil, err
 	}
-	return s.readEdition(ctx, r, v.Changes, v.Categories)
+	return s.readEdition(ctx, r, v.Changes)
 }
 
 // readEdition reads the rest of the events of an edition, whose first ones are given. It
 // returns nil if there are none. Those of the first edition are the whole catalog, which is
 // not a change.
-func (s *Site) readEdition(ctx context.Context, r *request, found eventList, categories []category) (*edition, error) {
+func (s *Site) readEdition(ctx context.Context, r *request, found eventList) (*edition, error) {
 	if len(found.Nodes) == 0 {
 		return nil, nil //nolint:nilnil // there is no such edition
 	}
@@ -92,26 +91,26 @@ func (s *Site) readEdition(ctx context.Context, r *request, found eventList, cat
 		}
 		found.Nodes, found.PageInfo, e.HasMore = append(found.Nodes, more.Nodes...), more.PageInfo, more.PageInfo.HasNextPage
 	}
-	table, err := s.newEventTable(ctx, r, found.Nodes, categories)
+	editions, err := s.byEdition(ctx, r, found.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	e.editionEvents = table.Editions[0]
+	e.editionEvents = editions[0]
 	if e.IsNewest = r.shown.Number() == number; !e.IsNewest {
 		e.Next = number + 1
 	}
 	e.Readable = isReadable(r.shown, number)
-	e.count(r, categories)
+	e.count(r)
 	e.shorten(r)
 	return e, nil
 }
 
 // count counts the lines of the groups before they are shortened.
-func (e *edition) count(r *request, categories []category) {
+func (e *edition) count(r *request) {
 	counts, places := map[string]int{}, map[string]int{}
-	for _, c := range categories {
+	for _, c := range r.shown.Categories {
 		places[c.Slug] = len(e.ByCategory)
-		e.ByCategory = append(e.ByCategory, categoryFigures{category: c})
+		e.ByCategory = append(e.ByCategory, categoryFigures{category: r.named(c.Slug)})
 	}
 	for _, g := range e.Groups {
 		kind := changeGroups[g.kind].kind

@@ -1,10 +1,7 @@
-// Package files serves the page that lists the files of releases.
-package files
+package apidocs
 
 import (
-	"embed"
 	"errors"
-	"html/template"
 	"net/http"
 
 	"palmares/internal/core/lang"
@@ -13,26 +10,21 @@ import (
 	"palmares/internal/web/page"
 )
 
-// Page lists the files of the newest release.
-type Page struct {
+// FilesPage lists the files of the newest release.
+type FilesPage struct {
 	page.Service
 	Files *downloads.Handler
 }
 
-//go:embed templates
-var templateFiles embed.FS
-
-var templates = page.NewTemplates(templateFiles, "templates", func(l lang.Language) template.FuncMap {
-	return template.FuncMap{"size": func(bytes int64) string {
-		if bytes < 1e6 {
-			return l.Text("%s KB", l.Decimal(float64(bytes)/1e3, 0, 1))
-		}
-		return l.Text("%s MB", l.Decimal(float64(bytes)/1e6, 0, 1))
-	}, "index": func() string { return downloads.IndexPath }, "rows": func(n int64) string { return l.Number(int(n)) }}
-})
+func formatSize(l lang.Language, bytes int64) string {
+	if bytes < 1e6 {
+		return l.Text("%s KB", l.Decimal(float64(bytes)/1e3, 0, 1))
+	}
+	return l.Text("%s MB", l.Decimal(float64(bytes)/1e6, 0, 1))
+}
 
 // ServeHTTP shows the page. While the files are being written, it says so.
-func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *FilesPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.Handle(page.FormPolicy, func(w http.ResponseWriter, r *http.Request) error {
 		caching := "public, max-age=60"
 		list, err := p.Files.List(r.Context())
