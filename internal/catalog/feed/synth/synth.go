@@ -92,6 +92,9 @@ func (g generator) tool(i int) *record.Tool {
 		UpdatedAt:       day(r, 2025), Tier: record.Tier(1 + min(2, r.IntN(40)/2)),
 	}
 	fill(r, reflect.ValueOf(t).Elem())
+	if t.EndsAt != nil { // after all updates
+		*t.EndsAt = "2030" + (*t.EndsAt)[len("2025"):]
+	}
 	for s := range r.IntN(5) {
 		t.Sections = append(t.Sections, record.Section{Section: sections[s], Text: paragraph(r)})
 	}
