@@ -73,7 +73,7 @@ func TestFollowAndReport(t *testing.T) {
 	handler := newLocalized(t, s)
 	get(t, handler, "/en/tools/plume", 200, ">Price over time</text>", ">Score over time</text>", ">ed. 7</text>",
 		"since <time datetime=\"2026-09-14\">14\u00a0Sep\u00a02026</time> <strong class=\"part better\"><span aria-hidden=\"true\">▼</span> −20.1%</strong>",
-		`<a class="button" href="/en/tools/plume/follow">Follow</a>`, `Published by palmares. <a href="/en/about">`)
+		`<a class="button" href="/en/tools/plume/follow">Follow</a>`, `This page is published by palmares. <a href="/en/about">`)
 	get(t, handler, "/en/tools/plume/follow", 200, "<h1>Follow Plume</h1>", `<code id="feed">https://palmares.example/en/tools/plume/changes.atom</code>`,
 		`href="https://feedly.com/i/subscription/feed/https%3A%2F%2Fpalmares.example%2Fen%2Ftools%2Fplume%2Fchanges.atom"`, `href="/en/account/webhooks?tools=plume"`, `href="/en/changes?tool=plume"`)
 	get(t, handler, "/fr/tools/buvard/follow", 200, "<h1>Suivre Buvard</h1>", `<a href="/fr/cimetiere/buvard">Buvard</a>`)
