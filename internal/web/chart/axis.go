@@ -15,6 +15,7 @@ type Axis struct {
 	From, To float64
 	Caption  string                    // what it measures; it says if it does not start at zero
 	ticks    func(room float64) []tick // those that have room
+	dates    bool
 }
 
 // tick is a labeled value.
@@ -138,7 +139,7 @@ func Dates(l lang.Language, from, to time.Time) Axis {
 	if !to.After(from) {
 		to = from.AddDate(0, 0, 1)
 	}
-	axis := Axis{From: Time(from), To: Time(to)}
+	axis := Axis{From: Time(from), To: Time(to), dates: true}
 	axis.ticks = func(room float64) (all []tick) {
 		for _, months := range []int{daily, weekly, 1, 2, 3, 6, year, 2 * year, 5 * year, 10 * year, 100 * year} {
 			smaller, free, fits := all, math.Inf(-1), true

@@ -366,6 +366,13 @@ func TestColumns(t *testing.T) {
 	if remark := slices.IndexFunc(drawn.Texts, func(e element) bool { return e.Text == "first import" }); remark < 0 || drawn.Texts[remark].Y > r[0].Y {
 		t.Errorf("got %+v, want the remark above the columns", drawn.Texts)
 	}
+	for i, month := range []string{"Jan\u00a02026", "Feb", "Mar"} {
+		name := slices.IndexFunc(drawn.Texts, func(e element) bool { return e.Text == month })
+		check.MustTrue(t, name >= 0, "got %+v, want %s", drawn.Texts, month)
+		middle := r[i].X + r[i].Width/2
+		check.True(t, math.Abs(drawn.Texts[name].X-middle) < 2, "%s: got x %v, want it below its column at %v", month, drawn.Texts[name].X, middle)
+	}
+	check.True(t, !slices.ContainsFunc(drawn.Texts, func(e element) bool { return e.Text == "Apr" }), "got a month without a column")
 }
 
 // Columns of negative numbers are below zero.

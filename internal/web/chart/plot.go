@@ -206,9 +206,9 @@ func (p *Plot) draw(d *drawing, room area) {
 	}
 	free := room.x
 	for _, t := range p.X.ticks(f.w) {
-		x, half := f.across(t.at), measure(t.text, tickSize, false)/2
+		x, half := f.across(p.middle(t.at)), measure(t.text, tickSize, false)/2
 		middle := min(max(x, room.x+half), room.x+room.w-half)
-		if middle-half < free {
+		if middle-half < free || x > f.x+f.w+0.5 {
 			continue
 		}
 		d.line("grid", 1, at{x, base}, at{x, base + 5})
@@ -231,6 +231,17 @@ func (p *Plot) draw(d *drawing, room area) {
 		}
 	}
 	f.drawEnds(ends)
+}
+
+// middle returns where the name of a date is: that of a month is below its column, not where
+// the month before ends.
+func (p *Plot) middle(date float64) float64 {
+	if p.Kind != Columns || !p.X.dates || len(p.Series) == 0 || len(p.Series[0].Points) == 0 {
+		return date
+	}
+	points := p.Series[0].Points
+	of := max(0, slices.IndexFunc(points, func(c Point) bool { return c.X == date })) // another one has about the same length
+	return date + max(0, points[of].End-points[of].X)/2
 }
 
 // drawRemarks draws a short line for each remark, and its text above the plot, in as
