@@ -187,7 +187,7 @@ func TestPublishEditions(t *testing.T) {
 			check.Equal(t, report.Release, i+1, "edition of %s: release", edition.Date)
 			var exported bytes.Buffer
 			check.OK(t, publish.Export(t.Context(), s, &exported, 0))
-			check.Equal(t, string(exported.Bytes()), string(edition.Feed), "edition of %s: an export of %d bytes", edition.Date, exported.Len())
+			check.Equal(t, exported.String(), string(edition.Feed), "edition of %s: an export of %d bytes", edition.Date, exported.Len())
 		}
 		counts := map[string]int{}
 		for _, row := range s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumberNEQ(1)).AllX(t.Context()) {
