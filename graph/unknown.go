@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	"slices"
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/release"
@@ -21,14 +22,15 @@ func (u Unknown) Nearest() string { return u.nearest(u.Value) }
 // maxUnknown limits how many values an operation notes.
 const maxUnknown = 5
 
-// note notes values of an argument that are not known. Nothing is unknown before the first
-// release.
+// note notes values of an argument that are not known, each once, even if several fields
+// have it. Nothing is unknown before the first release.
 func (r *reader) note(argument string, values []string, isKnown func(string) bool, nearest func(string) string) {
 	if r.Info == nil {
 		return
 	}
 	for _, value := range values {
-		if len(r.unknown) < maxUnknown && !isKnown(value) {
+		isNoted := func(u Unknown) bool { return u.Argument == argument && u.Value == value }
+		if len(r.unknown) < maxUnknown && !isKnown(value) && !slices.ContainsFunc(r.unknown, isNoted) {
 			r.unknown = append(r.unknown, Unknown{argument, value, nearest})
 		}
 	}

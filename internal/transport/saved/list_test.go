@@ -152,7 +152,9 @@ func TestUnknownParameters(t *testing.T) {
 	changes, _ := s.save(t, ana, "changes", `query ($slug: String) {changes(slug: $slug) {nodes {type}}}`)
 	duels, _ := s.save(t, ana, "duels", `query ($of: String, $fixed: Int = 1) {comparisons(tool: $of, winner: "plum", page: $fixed) {items {slug}}}`)
 	chosen, _ := s.save(t, ana, "chosen", `query ($in: [String!], $at: [String!]) {tools(filter: {categories: $in, domains: $at}) {items {slug}}}`)
+	twice, _ := s.save(t, ana, "twice", `query ($in: [String!]) {a: tools(filter: {slugs: $in}) {items {slug}} b: tools(filter: {slugs: $in}) {items {slug}}}`)
 	for target, want := range map[string]string{
+		twice + "?in=plum":     "in=plum (did you mean plume?)",
 		changes + "?slug=plum": "slug=plum (did you mean plume?)", changes + ".csv?slug=plum": "slug=plum (did you mean plume?)",
 		changes + "?slug=plume": "", changes: "",
 		duels + "?of=plum-e":                         "of=plum-e (did you mean plume?), winner=plum (did you mean plume?)",
