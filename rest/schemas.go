@@ -56,7 +56,7 @@ func (s *schemas) add(name string, schema func() object) object {
 
 // describedAs replaces the descriptions of a component and its properties.
 func describedAs(name string, schema object) object {
-	if name == "EmbeddingsDeletion.deleted" { // tells it from a document
+	if name == "EmbeddingsDeletion.deleted" { // clients tell deletions from documents by this value
 		schema.add("enum", []bool{true})
 	}
 	for i, m := range schema {

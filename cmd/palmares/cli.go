@@ -117,8 +117,8 @@ func run(ctx context.Context, args []string, term commands.Terminal) int {
 	return exitOK
 }
 
-// runCommand runs a command, without the log lines that only operators of servers need. Run methods take what they need as parameters, and only that
-// is made.
+// runCommand runs a command, without the log lines that only operators of servers need. Run
+// methods take what they need as parameters, and only that is made.
 func runCommand(ctx context.Context, command *kong.Context, s *settings, term commands.Terminal) error {
 	cfg := s.server(slog.New(slog.NewTextHandler(term.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	var opened *store.Store
