@@ -16,9 +16,9 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// sharing is the oldest commit whose program can share a database with this one, until
-// there is a tag.
-const sharing = "4f9b51d5"
+// unshared is the first migration that came after the oldest program which can share a
+// database with this one, until there is a tag.
+const unshared = "internal/core/store/migrations/postgres/0029_count_requests.sql"
 
 // While servers are replaced one by one, those of the previous version and of this one
 // share a database: both serve the newest release and accept each other's keys. The
@@ -84,7 +84,7 @@ func buildPrevious(t *testing.T) string {
 	}
 	revision := strings.TrimSpace(string(git("describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^")))
 	if revision == "" {
-		revision = sharing
+		revision = strings.TrimSpace(string(git("log", "-1", "--diff-filter=A", "--format=%H^", "--", unshared)))
 	}
 	sources := git("archive", revision)
 	if sources == nil && git("rev-parse", "HEAD^") != nil {
