@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string, term commands.Terminal) int {
 		err = errors.New(maskCredentials(err.Error()))
 	} else {
 		isDoctor := command.Command() == "doctor"
-		if err = line.settings.check(parser.Model.Flags); err == nil && (isDoctor || command.Command() == "serve") {
+		if err = line.settings.check(command.Flags()); err == nil && (isDoctor || command.Command() == "serve") {
 			err = line.settings.checkServer(settingNames(parser.Model.Flags))
 		}
 		if isDoctor { // it reports invalid settings itself
@@ -167,9 +167,11 @@ func openFor(ctx context.Context, command string, cfg store.Config) (*store.Stor
 	switch {
 	case name == "migrate":
 		return store.Open(ctx, cfg)
-	case command == "queries check" || slices.Contains([]string{"export", "releases", "history", "mcp"}, name):
+	case command == "queries check" || name == "mcp":
 		cfg.MustExist = true
 		return store.Open(ctx, cfg)
+	case slices.Contains([]string{"export", "releases", "history"}, name):
+		return store.OpenMigrated(ctx, cfg)
 	}
 	return server.Open(ctx, cfg)
 }

@@ -78,8 +78,8 @@ type mcpCommand struct{}
 
 // Run serves one client over standard input and output, which carry nothing but
 // messages of the protocol. It needs no network.
-func (mcpCommand) Run(ctx context.Context, s *settings, db *store.Store, term commands.Terminal) error {
-	cfg, err := s.server(slog.New(slog.NewTextHandler(term.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))).Resolved()
+func (mcpCommand) Run(ctx context.Context, cfg server.Config, db *store.Store, term commands.Terminal) error {
+	cfg, err := cfg.Resolved()
 	if err != nil {
 		return err
 	}

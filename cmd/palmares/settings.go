@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/internal/core/client"
 	"palmares/internal/core/edge"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
@@ -78,10 +80,10 @@ type settings struct {
 // checks are the values of the tag check. Their errors never contain values that may
 // include a password.
 var checks = map[string]func(string) error{
-	"listen": checkListen, "text": checkText, "database": checkDatabaseURL, "redis": quota.CheckRedisURL,
+	"listen": checkListen, "text": checkText, "database": store.CheckURL, "redis": quota.CheckRedisURL,
 	"web": checkWebURL, "root": checkRootURL, "email": checkContact, "smtp": mail.CheckURL, "sender": mail.CheckFrom,
 	"purge": edge.CheckURL, "header": edge.CheckHeader,
-	"proxies": func(list string) error { _, err := parseProxies(list); return err },
+	"proxies": func(list string) error { _, err := client.ParseNetworks(list); return err },
 }
 
 // dropped lists the variables of earlier versions. A server that ignored one would be
@@ -120,7 +122,7 @@ func (s *settings) missingFacts() []string {
 	return missing
 }
 
-// check returns an error for the first invalid setting.
+// check returns an error for the first invalid setting or flag of a command.
 func (s *settings) check(flags []*kong.Flag) error {
 	for _, flag := range flags {
 		if err := checkFlag(flag); err != nil {
@@ -134,7 +136,7 @@ func (s *settings) check(flags []*kong.Flag) error {
 	case s.Stripe.WebhookSecret != "" && s.Stripe.SecretKey == "":
 		return fmt.Errorf(useless, "STRIPE_WEBHOOK_SECRET", "STRIPE_SECRET_KEY")
 	}
-	s.proxies, _ = parseProxies(s.TrustedProxies)
+	s.proxies, _ = client.ParseNetworks(s.TrustedProxies)
 	s.PublicURL = strings.TrimRight(s.PublicURL, "/") // paths are appended to it
 	return nil
 }
@@ -145,8 +147,8 @@ func checkFlag(flag *kong.Flag) error {
 		return check(flag.Target.String())
 	}
 	low, high := flag.Tag.Get("min"), flag.Tag.Get("max")
-	switch value := flag.Target; {
-	case low == "" || value.Int() == parseBound(flag.Default):
+	switch value := reflect.Indirect(flag.Target); {
+	case low == "" || !value.IsValid() || flag.HasDefault && value.Int() == parseBound(flag.Default):
 	case high != "" && (value.Int() < parseBound(low) || value.Int() > parseBound(high)):
 		return fmt.Errorf("must be from %s to %s (got %v)", low, high, value)
 	case value.Int() < parseBound(low):
@@ -237,20 +239,6 @@ func checkListen(address string) error {
 	return nil
 }
 
-func checkDatabaseURL(address string) error {
-	u, err := url.Parse(address)
-	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		return errors.New("must have the form postgres://user:password@host:port/database")
-	}
-	if strings.Trim(u.Path, "/") == "" {
-		return errors.New("must name a database, as in postgres://host:port/database")
-	}
-	if store.CheckURL(address) != nil {
-		return errors.New("has an invalid port or parameter")
-	}
-	return nil
-}
-
 func checkWebURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
@@ -276,26 +264,4 @@ func checkRootURL(address string) error {
 		return errors.New("must have only a scheme and a host, as in https://palmares.example, without a path, query, fragment or user")
 	}
 	return nil
-}
-
-// parseProxies parses addresses and networks separated by commas.
-func parseProxies(list string) ([]netip.Prefix, error) {
-	var proxies []netip.Prefix
-	for item := range strings.SplitSeq(list, ",") {
-		item = strings.TrimSpace(item)
-		if item == "" {
-			continue
-		}
-		if address, err := netip.ParseAddr(item); err == nil {
-			address = address.Unmap().WithZone("") // the form in which client addresses are compared
-			proxies = append(proxies, netip.PrefixFrom(address, address.BitLen()))
-			continue
-		}
-		network, err := netip.ParsePrefix(item)
-		if err != nil {
-			return nil, fmt.Errorf("must be addresses or networks such as 10.0.0.0/8, separated by commas (got %q)", item)
-		}
-		proxies = append(proxies, network.Masked())
-	}
-	return proxies, nil
 }

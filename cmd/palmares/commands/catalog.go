@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"palmares/ent"
@@ -20,7 +18,9 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/files"
+	"palmares/internal/catalog/folder"
 	"palmares/internal/catalog/publish"
+	"palmares/internal/core/disk"
 	"palmares/internal/core/store"
 	"palmares/internal/server"
 )
@@ -34,7 +34,7 @@ type Import struct {
 
 // Run imports a feed and prints what changed.
 func (c *Import) Run(ctx context.Context, cfg store.Config, term Terminal) error {
-	source, err := openFeed(ctx, c.File, term.In)
+	source, err := folder.OpenFeed(ctx, c.File, term.In)
 	if err != nil {
 		return err
 	}
@@ -109,69 +109,12 @@ func nothingChanged(err error, advice string) error {
 
 var errInterrupted = errors.New("nothing was changed: interrupted")
 
-// openedFeed is a feed that is closed after it was read.
-type openedFeed interface {
-	feed.Source
-	io.Closer
-}
-
-type feedFile struct {
-	feed.Lines
-	io.Closer
-}
-
-// openFeed opens a feed. It is read several times, so anything but a regular file or a
-// folder is copied to a temporary file.
-func openFeed(ctx context.Context, name string, stdin *os.File) (openedFeed, error) {
-	file, err := stdin, error(nil)
-	if name != "-" {
-		if file, err = os.Open(name); err != nil {
-			return nil, fileError(name, err)
-		}
-	}
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, fileError(name, err)
-	case info.IsDir():
-		_ = file.Close()
-		return openFolder(name)
-	case info.Mode().IsRegular():
-		return feedFile{feed.NewLines(file), file}, nil
-	}
-	return copyToTemp(ctx, file)
-}
-
-func copyToTemp(ctx context.Context, from io.Reader) (openedFeed, error) {
-	file, err := os.CreateTemp("", "palmares-feed-")
-	if err != nil {
-		return nil, fileError("temporary file", err)
-	}
-	_ = os.Remove(file.Name()) // the data stays available until the file is closed
-	// A read from an idle pipe cannot be interrupted, so it runs in its own goroutine.
-	copied := make(chan error, 1)
-	go func() {
-		_, err := io.Copy(file, from)
-		copied <- err
-	}()
-	select {
-	case <-ctx.Done():
-		return nil, errInterrupted
-	case err = <-copied:
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, fileError("temporary file", err)
-	}
-	return feedFile{feed.NewLines(file), file}, nil
-}
-
 // Export writes a release as a feed or as other files.
 type Export struct {
 	File   string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output. With --format, path of the database, or of the folder for Parquet files."`
 	To     string `help:"Write a folder with a file for each record instead." placeholder:"DIR"`
 	Format string `help:"Write a SQLite database or Parquet files with the history instead: sqlite or parquet." enum:",sqlite,parquet" default:"" placeholder:"FORMAT"`
-	AsOf   *int   `help:"Number of the release to export, as shown by palmares releases. Default: the newest." placeholder:"NUMBER"`
+	AsOf   *int   `help:"Number of the release to export, as shown by palmares releases. Default: the newest." placeholder:"NUMBER" min:"1"`
 }
 
 // Validate is called by kong.
@@ -182,22 +125,16 @@ func (c *Export) Validate() error {
 	if c.Format != "" && c.File == "" {
 		return fmt.Errorf("--format: name the file or folder to write, as in palmares export --format %s NAME", c.Format)
 	}
-	return checkReleaseNumber("--as-of", c.AsOf)
+	return nil
 }
 
 func (c *Export) Run(ctx context.Context, db *store.Store, readme Readme, term Terminal) error {
-	if err := db.CheckMigrated(ctx); err != nil {
-		return err
-	}
-	asOf := 0
-	if c.AsOf != nil {
-		asOf = *c.AsOf
-	}
+	asOf := valueOf(c.AsOf)
 	if c.To != "" {
-		return folderError(c.To, exportFolder(ctx, db, c.To, asOf, readme))
+		return folder.Error(c.To, exportFolder(ctx, db, c.To, asOf, readme))
 	}
 	if c.Format != "" {
-		return fileError(c.File, c.exportFiles(ctx, db, asOf))
+		return disk.Error(c.File, c.exportFiles(ctx, db, asOf))
 	}
 	return writeFeed(c.File, term.Out, func(w io.Writer) error { return publish.Export(ctx, db, w, asOf) })
 }
@@ -235,20 +172,9 @@ func (c *Export) exportFiles(ctx context.Context, db *store.Store, asOf int) err
 // Generate writes a synthetic feed.
 type Generate struct {
 	File     string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
-	Tools    int    `help:"Number of active tools (${default})." default:"5000"`
+	Tools    int    `help:"Number of active tools (${default})." default:"5000" min:"1" max:"10000000"`
 	Seed     uint64 `help:"Random seed; the same seed gives the same feed (${default})." default:"1"`
-	Revision int    `help:"Number of rounds of edits, each changing a twentieth of the tools (${default})." default:"0"`
-}
-
-// Validate is called by kong.
-func (c *Generate) Validate() error {
-	switch {
-	case c.Tools < 1 || c.Tools > 10_000_000:
-		return fmt.Errorf("--tools: must be from 1 to 10000000 (got %d)", c.Tools)
-	case c.Revision < 0 || c.Revision > 10_000:
-		return fmt.Errorf("--revision: must be from 0 to 10000 (got %d)", c.Revision)
-	}
-	return nil
+	Revision int    `help:"Number of rounds of edits, each changing a twentieth of the tools (${default})." default:"0" min:"0" max:"10000"`
 }
 
 func (c *Generate) Run(ctx context.Context, term Terminal) error {
@@ -262,9 +188,6 @@ type Releases struct{}
 
 // Run lists all releases, including those that can no longer be read.
 func (Releases) Run(ctx context.Context, db *store.Store, term Terminal) error {
-	if err := db.CheckMigrated(ctx); err != nil {
-		return err
-	}
 	all, err := db.Read.Release.Query().Order(ent.Desc(release.FieldID)).All(ctx)
 	if err != nil {
 		return err
@@ -284,26 +207,12 @@ type History struct {
 }
 
 type historyPrune struct {
-	Before *int `required:"" help:"Number of the oldest release to keep, as shown by palmares releases." placeholder:"NUMBER"`
+	Before *int `required:"" help:"Number of the oldest release to keep, as shown by palmares releases." placeholder:"NUMBER" min:"1"`
 	Yes    bool `help:"Skip the confirmation prompt."`
-}
-
-// Validate is called by kong.
-func (c *historyPrune) Validate() error { return checkReleaseNumber("--before", c.Before) }
-
-// checkReleaseNumber returns an error for a number that no release can have.
-func checkReleaseNumber(flag string, number *int) error {
-	if number != nil && *number < 1 {
-		return fmt.Errorf("%s: must be at least 1 (got %d)", flag, *number)
-	}
-	return nil
 }
 
 // Run removes the history once the operator has confirmed what will be lost.
 func (c *historyPrune) Run(ctx context.Context, db *store.Store, term Terminal) error {
-	if err := db.CheckMigrated(ctx); err != nil {
-		return err
-	}
 	if !c.Yes {
 		plan, err := publish.PlanPruning(ctx, db.Read.Release, *c.Before)
 		if err != nil {
@@ -343,10 +252,10 @@ func writeFeed(name string, stdout io.Writer, write func(io.Writer) error) error
 	case name == "" || name == "-":
 		name = "standard output"
 		err = write(stdout)
-	case isSpecialFile(name):
+	case disk.IsSpecial(name):
 		file, openErr := os.OpenFile(name, os.O_WRONLY, 0)
 		if openErr != nil {
-			return fileError(name, openErr)
+			return disk.Error(name, openErr)
 		}
 		err = errors.Join(write(file), file.Close())
 	default:
@@ -354,7 +263,7 @@ func writeFeed(name string, stdout io.Writer, write func(io.Writer) error) error
 		if linkErr != nil {
 			target = name
 		}
-		err = replaceFile(target, func(file *os.File) error {
+		err = disk.Replace(target, func(file *os.File) error {
 			if !strings.HasSuffix(target, ".gz") {
 				return errors.Join(write(file), file.Chmod(feedMode))
 			}
@@ -366,59 +275,5 @@ func writeFeed(name string, stdout io.Writer, write func(io.Writer) error) error
 	if errors.As(err, &output) {
 		err = output.Cause
 	}
-	return fileError(name, err)
-}
-
-// isSpecialFile reports whether a file must not be replaced by a regular one.
-func isSpecialFile(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
-}
-
-// replaceFile writes a temporary file, readable only by its owner unless write
-// changes that, and renames it once it is on disk.
-func replaceFile(name string, write func(*os.File) error) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(name), ".palmares-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		_ = file.Close()
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	if err := write(file); err != nil {
-		return err
-	}
-	if err := file.Sync(); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), name)
-}
-
-// fileError rewords file system errors and returns other errors unchanged.
-func fileError(name string, err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	if !errors.As(err, &path) && !errors.As(err, &link) {
-		return err
-	}
-	name = feed.FileName(name)
-	reason := "cannot be read or written"
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		reason = "no such file or directory"
-	case errors.Is(err, fs.ErrPermission):
-		reason = "permission denied"
-	case errors.Is(err, syscall.ENOTDIR):
-		reason = "is not a directory"
-	case errors.Is(err, syscall.ENOSPC):
-		reason = "the disk is full"
-	case errors.Is(err, syscall.EISDIR), errors.Is(err, fs.ErrExist):
-		reason = "is a directory"
-	case errors.Is(err, syscall.EPIPE):
-		reason = "the reader has closed the pipe"
-	}
-	return fmt.Errorf("%s: %s", name, reason)
+	return disk.Error(name, err)
 }

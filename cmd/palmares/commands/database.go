@@ -7,6 +7,7 @@ import (
 	"os"
 	"text/tabwriter"
 
+	"palmares/internal/core/disk"
 	"palmares/internal/core/store"
 	"palmares/internal/server"
 )
@@ -67,11 +68,11 @@ func (c *Backup) Run(ctx context.Context, cfg store.Config, term Terminal) error
 		return err
 	}
 	defer db.Close()
-	if isSpecialFile(c.File) || isSameFile(c.File, store.File(cfg.DataDir)) {
+	if disk.IsSpecial(c.File) || isSameFile(c.File, store.File(cfg.DataDir)) {
 		return fmt.Errorf("%s: cannot be replaced by a backup; choose another path", c.File)
 	}
 	var size int64
-	err = replaceFile(c.File, func(file *os.File) error {
+	err = disk.Replace(c.File, func(file *os.File) error {
 		if err := db.Backup(ctx, file.Name()); err != nil {
 			_ = os.Remove(file.Name() + "-journal") // an interrupted backup leaves it
 			return err
@@ -83,7 +84,7 @@ func (c *Backup) Run(ctx context.Context, cfg store.Config, term Terminal) error
 		return err
 	})
 	if err != nil {
-		return fileError(c.File, err)
+		return disk.Error(c.File, err)
 	}
 	_, err = fmt.Fprintf(term.Out, "%s: %d bytes\n", c.File, size)
 	return err

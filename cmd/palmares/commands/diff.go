@@ -12,7 +12,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/folder"
 	"palmares/internal/catalog/publish"
+	"palmares/internal/core/disk"
 	"palmares/internal/core/store"
 	"palmares/internal/server"
 )
@@ -35,7 +37,7 @@ func (c *Diff) Validate() error {
 // Run compares a feed with the catalog, which it does not change. It needs no
 // database if there is another feed to compare with, or nothing was imported yet.
 func (c *Diff) Run(ctx context.Context, cfg store.Config, term Terminal) error {
-	source, err := openFeed(ctx, c.File, term.In)
+	source, err := folder.OpenFeed(ctx, c.File, term.In)
 	if err != nil {
 		return err
 	}
@@ -61,7 +63,7 @@ func (c *Diff) Run(ctx context.Context, cfg store.Config, term Terminal) error {
 	if c.Format == "json" {
 		return writeJSON(term.Out, diff)
 	}
-	return fileError("standard output", WriteMarkdown(term.Out, diff))
+	return disk.Error("standard output", WriteMarkdown(term.Out, diff))
 }
 
 // openBase opens the catalog to compare with. A missing embedded database is not
@@ -71,11 +73,12 @@ func (c *Diff) openBase(ctx context.Context, cfg store.Config, term Terminal) (d
 	if c.Against == "" {
 		_, err := os.Stat(store.File(cfg.DataDir))
 		if cfg.DatabaseURL != "" || !errors.Is(err, fs.ErrNotExist) {
-			return openExisting(ctx, cfg)
+			db, err := store.OpenMigrated(ctx, cfg)
+			return db, func() { _ = db.Close() }, err
 		}
 		return openTemporary(ctx)
 	}
-	base, err := openFeed(ctx, c.Against, term.In)
+	base, err := folder.OpenFeed(ctx, c.Against, term.In)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -90,24 +93,11 @@ func (c *Diff) openBase(ctx context.Context, cfg store.Config, term Terminal) (d
 	return db, closeDB, nil
 }
 
-func openExisting(ctx context.Context, cfg store.Config) (*store.Store, func(), error) {
-	cfg.MustExist = true
-	db, err := store.Open(ctx, cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := db.CheckMigrated(ctx); err != nil {
-		_ = db.Close()
-		return nil, nil, err
-	}
-	return db, func() { _ = db.Close() }, nil
-}
-
 // openTemporary opens an empty embedded database, which is deleted when it is closed.
 func openTemporary(ctx context.Context) (*store.Store, func(), error) {
 	dir, err := os.MkdirTemp("", "palmares-diff-")
 	if err != nil {
-		return nil, nil, fileError("temporary folder", err)
+		return nil, nil, disk.Error("temporary folder", err)
 	}
 	db, err := server.Open(ctx, store.Config{DataDir: dir, ForImport: true})
 	if err != nil {
@@ -125,7 +115,7 @@ func diffError(err error, file string, term Terminal) error {
 	var invalid *feed.ValidationError
 	if errors.As(err, &invalid) {
 		fmt.Fprintln(term.Err, invalid)
-		return fmt.Errorf("%s: the feed is invalid", feed.FileName(file))
+		return fmt.Errorf("%s: the feed is invalid", disk.Line(file))
 	}
 	return err
 }
@@ -136,5 +126,5 @@ func writeJSON(w io.Writer, value any) error {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "%s\n", data)
-	return fileError("standard output", err)
+	return disk.Error("standard output", err)
 }

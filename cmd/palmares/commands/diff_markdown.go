@@ -13,6 +13,7 @@ import (
 
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
+	"palmares/internal/core/lang"
 	"palmares/internal/core/text"
 )
 
@@ -192,14 +193,7 @@ func count(n int, noun string) string {
 	return thousands(n) + " " + noun + "s"
 }
 
-// thousands formats a number that is not negative, such as 1,234.
-func thousands(n int) string {
-	digits := strconv.Itoa(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
+func thousands(n int) string { return lang.English.Number(n) }
 
 // maxMarkdownText is the number of characters shown of a text from the feed.
 const maxMarkdownText = 100

@@ -2,67 +2,19 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
-	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/folder"
 	"palmares/internal/catalog/jsonschema"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
+	"palmares/internal/core/disk"
 	"palmares/internal/core/store"
 )
-
-// folderFeed is a folder whose errors have its name.
-type folderFeed struct {
-	*folder.Folder
-	root *os.Root
-}
-
-func openFolder(name string) (*folderFeed, error) {
-	root, err := os.OpenRoot(name)
-	if err != nil {
-		return nil, fileError(name, err)
-	}
-	opened, err := folder.Open(root.FS())
-	if err != nil {
-		_ = root.Close()
-		return nil, folderError(name, err)
-	}
-	return &folderFeed{opened, root}, nil
-}
-
-func (f *folderFeed) Read(ctx context.Context, selected feed.Selection, progress func(done, total int64), each func(*feed.Item) (bool, error)) error {
-	err := f.Folder.Read(ctx, selected, progress, each)
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		return folderError(f.root.Name(), err)
-	}
-	return err
-}
-
-func (f *folderFeed) Close() error { return f.root.Close() }
-
-// folderError adds the name of a folder to an error about it.
-func folderError(name string, err error) error {
-	var path *fs.PathError
-	var wrong *folder.UserError
-	switch {
-	case errors.As(err, &wrong):
-		return err
-	case errors.Is(err, context.Canceled):
-		return errInterrupted
-	case errors.Is(err, folder.ErrNotCatalog), errors.Is(err, folder.ErrNotEmpty):
-		return fmt.Errorf("%s: %w", name, err)
-	case errors.As(err, &path) && !filepath.IsAbs(path.Path):
-		name = filepath.Join(name, path.Path)
-	}
-	return fileError(name, err)
-}
 
 // Readme is the text for the editors of a folder.
 type Readme string
@@ -89,7 +41,7 @@ type New struct {
 func (c *New) Run(term Terminal) error {
 	name, err := folder.New(c.Folder, c.Type, c.Slug, time.Now().UTC().Format(time.DateOnly))
 	if err != nil {
-		return folderError(c.Folder, err)
+		return folder.Error(c.Folder, err)
 	}
 	_, err = fmt.Fprintf(term.Out, "%s: fill in the fields, then run palmares lint %s\n", filepath.Join(c.Folder, name), c.Folder)
 	return err
@@ -111,7 +63,7 @@ func (c *Retire) Run(ctx context.Context, term Terminal) error {
 	}
 	name, err := folder.Retire(ctx, c.Folder, retired)
 	if err != nil {
-		return folderError(c.Folder, err)
+		return folder.Error(c.Folder, err)
 	}
 	advice := ""
 	if c.Note == "" {
@@ -129,7 +81,7 @@ type Schemas struct {
 
 func (c *Schemas) Run(term Terminal) error {
 	if err := os.MkdirAll(c.Folder, 0o755); err != nil {
-		return fileError(c.Folder, err)
+		return disk.Error(c.Folder, err)
 	}
 	for _, recordType := range record.FeedTypes {
 		name := filepath.Join(c.Folder, recordType+".json")

@@ -47,6 +47,14 @@ func printTable[T any](w io.Writer, heading string, rows []T, format func(T) str
 	return out.Flush()
 }
 
+// valueOf returns the number of a flag, or 0 if it is not set.
+func valueOf(number *int) int {
+	if number == nil {
+		return 0
+	}
+	return *number
+}
+
 func formatDay(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 func formatTime(t *time.Time) string {

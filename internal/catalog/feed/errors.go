@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
 
 	"palmares/internal/catalog/record"
+	"palmares/internal/core/disk"
 )
 
 // errUnreadable means that reading the feed failed, for example because of a disk
@@ -32,7 +31,7 @@ type Position struct {
 }
 
 func (p Position) String() string {
-	p.File = FileName(p.File)
+	p.File = disk.Line(p.File)
 	switch {
 	case p.File == "":
 		return fmt.Sprintf("line %d", p.Line)
@@ -40,15 +39,6 @@ func (p Position) String() string {
 		return fmt.Sprintf("%s:%d", p.File, p.Line)
 	}
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
-}
-
-// FileName returns the name of a file for a line of output. Names may contain line breaks,
-// after which a workflow would read commands.
-func FileName(name string) string {
-	if strings.ContainsFunc(name, unicode.IsControl) {
-		return strconv.Quote(name)
-	}
-	return name
 }
 
 // LineError is an error in a feed.

@@ -29,12 +29,22 @@ type Source interface {
 	// Locate returns the place of the value at a path of an item. Only a selection of all
 	// types needs to be remembered.
 	Locate(number int, path string) Position
+	// Comments returns the comments beside the fields of an item.
+	Comments(number int) []Comment
+}
+
+// Comment is a comment in a file.
+type Comment struct {
+	Line int
+	Text string // without #
 }
 
 // Selection is what is read of a source. A source may skip other records, and need not.
 type Selection struct {
 	Types []string
 	Slugs map[string]string // by slug; nil for all
+	// Valid means that values of valid records are located after all were read, too.
+	Valid bool
 }
 
 // Item is a record before its fields are read, or a problem in its place.
@@ -54,6 +64,9 @@ func NewLines(feed io.ReadSeeker) Lines { return Lines{feed} }
 
 // Locate returns a line.
 func (l Lines) Locate(number int, _ string) Position { return Position{Line: number} }
+
+// Comments returns nothing: lines have no comments.
+func (l Lines) Comments(int) []Comment { return nil }
 
 // Read reads all lines.
 func (l Lines) Read(ctx context.Context, _ Selection, progress func(done, total int64), each func(*Item) (bool, error)) error {

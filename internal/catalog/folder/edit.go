@@ -29,11 +29,6 @@ func New(dir, recordType, slug, today string) (name string, err error) {
 	return name, writeNew(root, name, template(recordType, slug, today))
 }
 
-// UserError is an error in the arguments of a command, or in the folder.
-type UserError struct{ text string }
-
-func (e *UserError) Error() string { return e.text }
-
 // openCatalog opens a catalog folder to change it. It refuses symbolic links, as readers
 // do; the root refuses those that somebody adds meanwhile and that lead out of the folder.
 func openCatalog(dir string) (*os.Root, error) {
@@ -58,7 +53,7 @@ func openCatalog(dir string) (*os.Root, error) {
 func checkLinks(root *os.Root, names ...string) error {
 	for _, name := range names {
 		if info, err := root.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return &UserError{name + " " + isLink}
+			return errors.New(name + " " + isLink)
 		}
 	}
 	return nil
@@ -75,7 +70,7 @@ func writeNew(root *os.Root, name string, content []byte) error {
 // checkFree returns an error if a folder cannot have a new record with a slug.
 func checkFree(root *os.Root, recordType, slug string) error {
 	if problem := record.CheckSlug(slug); problem != "" {
-		return &UserError{"slug: " + problem}
+		return errors.New("slug: " + problem)
 	}
 	taken := []string{fileName(recordType, slug)}
 	if recordType != record.TypeComparison { // active and retired tools share their slugs
@@ -84,7 +79,7 @@ func checkFree(root *os.Root, recordType, slug string) error {
 	for _, name := range taken {
 		switch _, err := root.Lstat(name); {
 		case err == nil:
-			return &UserError{name + " exists already; choose another slug, or edit that file"}
+			return errors.New(name + " exists already; choose another slug, or edit that file")
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
@@ -137,10 +132,10 @@ func Retire(ctx context.Context, dir string, retired *record.Retired) (name stri
 	retired.Name, retired.Category, retired.Score = tool.Name, tool.Category, tool.Score
 	name = fileName(record.TypeRetired, retired.Slug)
 	if _, err := root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-		return "", &UserError{name + " exists already; remove it, or the file of the tool"}
+		return "", errors.New(name + " exists already; remove it, or the file of the tool")
 	}
 	if problem := record.CheckDate(retired.RetiredAt); problem != "" {
-		return "", &UserError{"--date: " + problem}
+		return "", errors.New("--date: " + problem)
 	}
 	// First the new file: if the second step fails, both are there, which is an error of the
 	// folder, and nothing is lost.
@@ -159,7 +154,7 @@ func readTool(ctx context.Context, root *os.Root, slug string) (tool *record.Too
 		_, err = root.Stat(name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &UserError{"there is no tool " + record.Quote(slug) + "; its file must be in " + order[0] + "/"}
+		return nil, errors.New("there is no tool " + record.Quote(slug) + "; its file must be in " + order[0] + "/")
 	}
 	if err != nil {
 		return nil, err
@@ -172,7 +167,7 @@ func readTool(ctx context.Context, root *os.Root, slug string) (tool *record.Too
 	if errors.As(err, &invalid) {
 		for _, e := range invalid.List {
 			if e.At.File == name {
-				return nil, &UserError{e.Error() + "; correct it first"}
+				return nil, errors.New(e.Error() + "; correct it first")
 			}
 		}
 	}

@@ -41,9 +41,6 @@ var (
 
 // Folder is a catalog folder.
 type Folder struct {
-	// RememberAll is set to locate values of valid records after all were read.
-	RememberAll bool
-
 	files    fs.FS
 	only     string // the one record file to read; "" for all
 	problems []feed.LineError

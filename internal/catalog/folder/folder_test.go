@@ -381,7 +381,7 @@ func TestComments(t *testing.T) {
 	})).OK(t)
 	got := source.Comments(number)
 	check.Must(t, len(got), 1, got)
-	check.Equal(t, got[0], Comment{4, "lint:disable price -- checked"})
+	check.Equal(t, got[0], feed.Comment{Line: 4, Text: "lint:disable price -- checked"})
 }
 
 // FuzzConvert checks that any front matter is read or rejected, and that what can be read

@@ -15,7 +15,7 @@ import (
 type place struct {
 	at       feed.Position // of the record
 	marks    []mark
-	comments []Comment // in the fields of the file
+	comments []feed.Comment // in the fields of the file
 }
 
 // mark is the place of the value at a path, such as price_history[0].price.
@@ -43,7 +43,7 @@ func (f *Folder) Locate(number int, path string) feed.Position {
 }
 
 // Comments returns the comments in the fields of the file that an item comes from.
-func (f *Folder) Comments(number int) []Comment {
+func (f *Folder) Comments(number int) []feed.Comment {
 	if number > len(f.places) {
 		return nil
 	}

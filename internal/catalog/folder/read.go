@@ -135,7 +135,7 @@ func (r *reader) item(at *place, recordType, slug string, fields []byte) error {
 		r.records = append(r.records, encoded{r.number, recordType, slug, bytes.Clone(s2.Encode(nil, r.buf))})
 	}
 	err := pass(r.each, r.number, recordType, r.buf)
-	if !r.RememberAll { // from here on, errors are about several records
+	if !r.selected.Valid { // from here on, errors are about several records
 		at.marks = slices.Clone(slices.DeleteFunc(at.marks, func(m mark) bool { return !slices.Contains(shared, m.path) }))
 	}
 	return err
@@ -221,13 +221,7 @@ type parsedFile struct {
 	fields    *yaml.Node // nil if it is empty
 	body      []byte     // what follows the fields
 	bodyLine  int        // its first line
-	comments  []Comment
-}
-
-// Comment is a line of the fields that is a comment.
-type Comment struct {
-	Line int
-	Text string // without #
+	comments  []feed.Comment
 }
 
 // read reads and parses a file. It reports why it cannot be parsed, and returns nil.
@@ -266,7 +260,7 @@ func (f *Folder) read(name string, frontMatter bool) (*parsedFile, error) {
 	}
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		if comment, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("#")); ok {
-			s.comments = append(s.comments, Comment{i + 1 + s.firstLine, strings.TrimSpace(string(comment))})
+			s.comments = append(s.comments, feed.Comment{Line: i + 1 + s.firstLine, Text: strings.TrimSpace(string(comment))})
 		}
 	}
 	var document yaml.Node

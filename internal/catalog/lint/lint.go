@@ -1,5 +1,5 @@
-// Package lint finds what is probably wrong in a valid catalog. Its rules are pure: they
-// see records, the comments beside them and the date of today.
+// Package lint finds what is probably wrong in a valid catalog: start with Check (report.go).
+// Its rules are pure: they see records, the comments beside them and the date of today.
 package lint
 
 import (
@@ -11,44 +11,22 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/record"
 )
 
-// Options of a check.
-type Options struct {
-	Today time.Time
-	Stale int // days after which a record is stale; 0 for never
-}
-
-// Comment is a comment in the file of a record.
-type Comment struct {
-	Line int    // in the file
-	Text string // without #
-}
-
-// Finding is what a rule found.
-type Finding struct {
-	Line    int    // of the record in the feed
-	Path    string // of the value in the record; empty for the whole record
-	Comment int    // the line of the comment in its file, if the finding is about one
-	Record  string // such as tool "plume"
-	Rule    *Rule
-	Message string
-
-	other int // the line of the other record of a pair
-}
-
-// Checker collects records and checks them.
-type Checker struct {
+// checker collects records and checks them.
+type checker struct {
 	today, oldest string
 	date          string // of the feed
-	findings      []Finding
+	findings      []*Finding
 	disabled      map[int][]string // names of rules, by line of the feed
 
 	domains     map[string]place // the first tool of each domain
 	names       []name
 	scores      map[string]*float64 // of all tools, by slug
 	members     map[string]int      // active tools, by category
+	ends        map[place]string
 	categories  []place
 	comparisons []comparison
 
@@ -66,11 +44,10 @@ type comparison struct {
 	winner, loser string
 }
 
-// New returns a checker.
-func New(opts Options) *Checker {
-	c := &Checker{
+func newChecker(opts Options) *checker {
+	c := &checker{
 		today: opts.Today.Format(time.DateOnly), disabled: map[int][]string{},
-		domains: map[string]place{}, scores: map[string]*float64{}, members: map[string]int{},
+		domains: map[string]place{}, scores: map[string]*float64{}, members: map[string]int{}, ends: map[place]string{},
 	}
 	if opts.Stale > 0 {
 		c.oldest = opts.Today.AddDate(0, 0, -opts.Stale).Format(time.DateOnly)
@@ -78,16 +55,16 @@ func New(opts Options) *Checker {
 	return c
 }
 
-// Header checks the header of a feed, which is its first line.
-func (c *Checker) Header(header record.Header, comments []Comment) {
+// header checks the header of a feed, which is its first line.
+func (c *checker) header(header record.Header, comments []feed.Comment) {
 	at := place{line: 1, kind: record.TypeFeed}
 	c.readComments(at, comments)
 	c.checkDate(at, "updated_at", header.UpdatedAt)
 	c.date = header.UpdatedAt
 }
 
-// Record checks a record in a line of the feed, with the comments of its file.
-func (c *Checker) Record(line int, rec record.Record, comments []Comment) {
+// record checks a record in a line of the feed, with the comments of its file.
+func (c *checker) record(line int, rec record.Record, comments []feed.Comment) {
 	at := place{line, rec.RecordType(), rec.RecordSlug()}
 	c.readComments(at, comments)
 	switch rec := rec.(type) {
@@ -110,10 +87,15 @@ func (c *Checker) Record(line int, rec record.Record, comments []Comment) {
 	}
 }
 
-// Findings checks what involves several records, and returns all findings in the order
-// of the feed, without those that comments disable.
-func (c *Checker) Findings() []Finding {
+// finish checks what involves several records, and returns all findings in the order of
+// the feed, without those that comments disable.
+func (c *checker) finish() []*Finding {
 	c.checkNames()
+	for at, end := range c.ends {
+		if end < c.date {
+			c.add(at, "ends_at", PastEnd, "the tool ended on %s, before the date of the feed, %s; retire it, or correct ends_at", end, c.date)
+		}
+	}
 	for _, category := range c.categories {
 		switch c.members[category.slug] {
 		case 0:
@@ -129,16 +111,16 @@ func (c *Checker) Findings() []Finding {
 				record.Quote(duel.winner), *winner, *loser, record.Quote(duel.loser))
 		}
 	}
-	found := slices.DeleteFunc(c.findings, func(f Finding) bool {
-		return slices.Contains(c.disabled[f.Line], f.Rule.Name) || slices.Contains(c.disabled[f.other], f.Rule.Name)
+	found := slices.DeleteFunc(c.findings, func(f *Finding) bool {
+		return slices.Contains(c.disabled[f.number], f.Rule) || slices.Contains(c.disabled[f.other], f.Rule)
 	})
-	slices.SortStableFunc(found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Comment, b.Comment), cmp.Compare(a.Message, b.Message))
+	slices.SortStableFunc(found, func(a, b *Finding) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.Path, b.Path), cmp.Compare(a.comment, b.comment), cmp.Compare(a.Message, b.Message))
 	})
 	return found
 }
 
-func (c *Checker) checkTool(at place, t *record.Tool) {
+func (c *checker) checkTool(at place, t *record.Tool) {
 	c.names = append(c.names, newName(at, t.Name))
 	c.scores[t.Slug] = t.Score
 	c.members[t.Category]++
@@ -156,8 +138,8 @@ func (c *Checker) checkTool(at place, t *record.Tool) {
 	case t.EndsAt == nil:
 	case *t.EndsAt < t.UpdatedAt:
 		c.add(at, "ends_at", EndBeforeUpdate, "the tool ends on %s, but was updated on %s; correct one of the dates, or retire the tool", *t.EndsAt, t.UpdatedAt)
-	case *t.EndsAt < c.date:
-		c.add(at, "ends_at", PastEnd, "the tool ended on %s, before the date of the feed, %s; retire it, or correct ends_at", *t.EndsAt, c.date)
+	default:
+		c.ends[at] = *t.EndsAt
 	}
 	touched := t.UpdatedAt
 	for i, source := range t.Sources {
@@ -188,27 +170,27 @@ func (c *Checker) checkTool(at place, t *record.Tool) {
 		last.ChangedAt, record.Quote(last.Price), last.Pricing, t.UpdatedAt, record.Quote(t.Price), t.Pricing)
 }
 
-func (c *Checker) checkDate(at place, path, date string) {
+func (c *checker) checkDate(at place, path, date string) {
 	if date > c.today {
 		c.add(at, path, FutureDate, "%s is in the future; correct it", date)
 	}
 }
 
-func (c *Checker) checkStale(at place, path, date string) {
+func (c *checker) checkStale(at place, path, date string) {
 	if date < c.oldest {
 		c.add(at, path, Stale, "the record was last updated or checked on %s; check it, and set updated_at", date)
 	}
 }
 
-func (c *Checker) add(at place, path, rule, format string, args ...any) {
+func (c *checker) add(at place, path, rule, format string, args ...any) {
 	c.addPair(at, place{}, path, rule, format, args...)
 }
 
 // addPair adds a finding that a comment at either of two records can disable.
-func (c *Checker) addPair(at, other place, path, rule, format string, args ...any) {
+func (c *checker) addPair(at, other place, path, rule, format string, args ...any) {
 	found, _ := FindRule(rule)
-	c.findings = append(c.findings, Finding{
-		Line: at.line, Path: path, Record: at.String(), Rule: found, Message: fmt.Sprintf(format, args...), other: other.line,
+	c.findings = append(c.findings, &Finding{
+		number: at.line, other: other.line, Path: path, Record: at.String(), Rule: rule, Severity: found.Severity, Message: fmt.Sprintf(format, args...),
 	})
 }
 
@@ -221,7 +203,7 @@ func (p place) String() string {
 }
 
 // readComments reads which rules the comments of a file disable.
-func (c *Checker) readComments(at place, comments []Comment) {
+func (c *checker) readComments(at place, comments []feed.Comment) {
 	for _, comment := range comments {
 		directive, ok := strings.CutPrefix(comment.Text, "lint:")
 		if !ok {
@@ -230,7 +212,7 @@ func (c *Checker) readComments(at place, comments []Comment) {
 		rule, problem := readDisable(directive)
 		if problem != "" {
 			c.add(at, "", LintComment, "%s", problem)
-			c.findings[len(c.findings)-1].Comment = comment.Line
+			c.findings[len(c.findings)-1].comment = comment.Line
 			continue
 		}
 		c.disabled[at.line] = append(c.disabled[at.line], rule)

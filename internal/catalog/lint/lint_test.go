@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/record"
 	"palmares/internal/dev/check"
 )
@@ -51,15 +52,15 @@ func duel(a, b, winner string) *record.Comparison {
 
 // found checks records from line 2 on, in a category of their own each if they are tools.
 // It returns the findings as "line path rule".
-func found(opts Options, comments map[int][]Comment, records ...record.Record) (lines []string) {
+func found(opts Options, comments map[int][]feed.Comment, records ...record.Record) (lines []string) {
 	opts.Today = today
-	c := New(opts)
-	c.Header(record.Header{UpdatedAt: "2026-11-17"}, comments[1])
+	c := newChecker(opts)
 	for i, rec := range records {
-		c.Record(i+2, rec, comments[i+2])
+		c.record(i+2, rec, comments[i+2])
 	}
-	for _, f := range c.Findings() {
-		lines = append(lines, fmt.Sprint(f.Line, " ", f.Path, " ", f.Rule.Name))
+	c.header(record.Header{UpdatedAt: "2026-11-17"}, comments[1])
+	for _, f := range c.finish() {
+		lines = append(lines, fmt.Sprint(f.number, " ", f.Path, " ", f.Rule))
 	}
 	return lines
 }
@@ -117,9 +118,9 @@ func TestRules(t *testing.T) {
 	} {
 		check.Slices(t, found(c.opts, nil, c.records...), c.want, name)
 	}
-	c := New(Options{Today: today})
-	c.Header(record.Header{UpdatedAt: "2026-11-18"}, nil)
-	got := c.Findings()
+	c := newChecker(Options{Today: today})
+	c.header(record.Header{UpdatedAt: "2026-11-18"}, nil)
+	got := c.finish()
 	check.Must(t, len(got), 1, "header: %+v", got)
 	check.Equal(t, got[0].Record, "feed", "header")
 	check.Equal(t, got[0].Message, "2026-11-18 is in the future; correct it", "header")
@@ -135,7 +136,7 @@ func TestDisable(t *testing.T) {
 		"lint:disable duplicate-domain -- one site": {"3 name similar-name"},
 	} {
 		for line := range 2 {
-			check.Slices(t, found(Options{}, map[int][]Comment{line + 2: {{Line: 3, Text: text}}}, first, second), want, "%q in line %d", text, line+2)
+			check.Slices(t, found(Options{}, map[int][]feed.Comment{line + 2: {{Line: 3, Text: text}}}, first, second), want, "%q in line %d", text, line+2)
 		}
 	}
 	for text, want := range map[string]string{
@@ -147,9 +148,9 @@ func TestDisable(t *testing.T) {
 		"lint:ignore similar-name -- x":    "the comment is not understood; write # lint:disable similar-name -- two products of one maker",
 		"lint:disable lint-comment -- why": "the rule lint-comment cannot be disabled; correct what it finds",
 	} {
-		c := New(Options{Today: today})
-		c.Record(2, first, []Comment{{Line: 4, Text: text}})
-		if got := c.Findings(); len(got) != 1 || got[0].Rule.Name != LintComment || got[0].Comment != 4 || got[0].Message != want {
+		c := newChecker(Options{Today: today})
+		c.record(2, first, []feed.Comment{{Line: 4, Text: text}})
+		if got := c.finish(); len(got) != 1 || got[0].Rule != LintComment || got[0].comment != 4 || got[0].Message != want {
 			t.Errorf("%q: got %+v, want %q", text, got, want)
 		}
 	}
@@ -165,12 +166,12 @@ func TestNamesAreNotComparedPairwise(t *testing.T) {
 		"same":               func(int) string { return "Outil" },
 		"long":               func(i int) string { return strings.Repeat("outil ", 20) + string(rune(0x4e00+i)) },
 	} {
-		c := New(Options{Today: today})
+		c := newChecker(Options{Today: today})
 		const tools = 5000
 		for i := range tools {
-			c.Record(i+2, tool(fmt.Sprint("t", i), named(nameOf(i))), nil)
+			c.record(i+2, tool(fmt.Sprint("t", i), named(nameOf(i))), nil)
 		}
-		c.Findings()
+		c.finish()
 		check.True(t, c.compared <= 20*maxNeighbors*tools, "%s: got %d comparisons of %d names, want at most %d", kind, c.compared, tools, 20*maxNeighbors*tools)
 	}
 }

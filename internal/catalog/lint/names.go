@@ -43,7 +43,7 @@ func newName(at place, s string) name {
 // checkNames finds similar names. Two names differ by one letter, or by two that are
 // swapped, only if they are the same after removing one letter from either or both. So it
 // sorts all names without each of their letters, and compares neighbors.
-func (c *Checker) checkNames() {
+func (c *checker) checkNames() {
 	type variant struct {
 		hash uint64
 		name int
@@ -84,7 +84,7 @@ func (c *Checker) checkNames() {
 	}
 }
 
-func (c *Checker) addSimilar(n, other name) {
+func (c *checker) addSimilar(n, other name) {
 	c.addPair(n.place, other.place, "name", SimilarName, "%s is similar to %s, the name of %s; is it the same tool?",
 		record.Quote(n.text), record.Quote(other.text), other.place)
 }

@@ -2,6 +2,7 @@
 package client
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -40,6 +41,28 @@ func parseAddress(text string) netip.Addr {
 		return address.Addr().WithZone("").Unmap()
 	}
 	return netip.Addr{}
+}
+
+// ParseNetworks parses addresses and networks separated by commas.
+func ParseNetworks(list string) ([]netip.Prefix, error) {
+	var networks []netip.Prefix
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		if address, err := netip.ParseAddr(item); err == nil {
+			address = address.Unmap().WithZone("") // the form of parseAddress
+			networks = append(networks, netip.PrefixFrom(address, address.BitLen()))
+			continue
+		}
+		network, err := netip.ParsePrefix(item)
+		if err != nil {
+			return nil, fmt.Errorf("must be addresses or networks such as 10.0.0.0/8, separated by commas (got %q)", item)
+		}
+		networks = append(networks, network.Masked())
+	}
+	return networks, nil
 }
 
 func within(address netip.Addr, networks []netip.Prefix) bool {

@@ -49,6 +49,20 @@ func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
 	return steps, explain(err)
 }
 
+// OpenMigrated opens a database that exists and that was migrated.
+func OpenMigrated(ctx context.Context, cfg Config) (*Store, error) {
+	cfg.MustExist = true
+	s, err := Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.CheckMigrated(ctx); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
 // CheckMigrated returns an error if migrations are pending or the database is
 // newer than this program.
 func (s *Store) CheckMigrated(ctx context.Context) error {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"net"
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -63,11 +65,19 @@ func postgresPool(url, pool string, hook StatementHook, timeout time.Duration, s
 	return openPool(connector, pool, hook, size), nil
 }
 
-// CheckURL returns an error if a database URL cannot be used at all.
-func CheckURL(url string) error {
-	pool, err := postgresPool(url, "", nil, readTimeout, 1)
+// CheckURL returns an error if a database URL cannot be used at all. Errors never contain
+// the URL, which may have a password.
+func CheckURL(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		return errors.New("must have the form postgres://user:password@host:port/database")
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		return errors.New("must name a database, as in postgres://host:port/database")
+	}
+	pool, err := postgresPool(address, "", nil, readTimeout, 1)
 	if err != nil {
-		return err
+		return errors.New("has an invalid port or parameter")
 	}
 	return pool.Close() // it has no connections yet
 }
