@@ -25,6 +25,7 @@ import (
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // contest compares a palmares server with another server.
@@ -32,6 +33,16 @@ type contest struct {
 	name         string
 	ours, theirs requests
 	goal         float64 // ratio
+}
+
+// awaitFiles waits until a server has written the files of its release. It does so in the
+// background, which would count as work for requests.
+func awaitFiles(t testing.TB, server *blackbox.Server, key string) {
+	wait.Until(t, "files of the release", func() bool {
+		url := "http://" + server.Address + "/files/releases/1/releases.parquet"
+		response, _, err := load.Do(t.Context(), load.Client, url, "", "Authorization", "Bearer "+key)
+		return err == nil && response.StatusCode == http.StatusOK
+	})
 }
 
 // overHTTP compares a server with a bare one that writes the same bytes. They are
@@ -44,6 +55,7 @@ func overHTTP(t testing.TB) {
 		cfg, server, key := serveCatalog(t, kind, 5_000)
 		defer server.Kill()
 		idle, _ := memoryOf(server)
+		awaitFiles(t, server, key)
 		other, header := startBare(t, server, key, cfg)
 		auth := bearer(key)
 		hit := getText("/api/v1/tools", auth)
@@ -75,6 +87,7 @@ func overMCP(t testing.TB) {
 	for _, kind := range kinds {
 		progress("%s, MCP against REST", kind)
 		_, server, key := serveCatalog(t, kind, 5_000)
+		awaitFiles(t, server, key)
 		headers := bearer(key) + "Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2025-06-18\r\n"
 		contest{"hit, tools/call", requests{Texts: []string{postText("/mcp", call, headers)}},
 			requests{Texts: []string{getText("/api/v1/tools?limit=10", bearer(key))}}, 0.4}.run(t, table, kind, server, server)
@@ -89,6 +102,7 @@ func saved(t testing.TB) {
 	for _, kind := range kinds {
 		cfg, server, key := serveCatalog(t, kind, 5_000)
 		defer server.Kill()
+		awaitFiles(t, server, key)
 		file := blackbox.WriteFile(t, "query.graphql", []byte("{tools(limit: 50) {items {"+toolFields+"}}}"))
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "save", load.Owner, "tools", file, "--handle", "bench"))
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "save", load.Owner, "private", file, "--private"))
