@@ -202,6 +202,11 @@ func (r *reader) limitReleases(query *journal.Query, since, until *string, relea
 	return query.From <= query.UpTo
 }
 
+// EventSchemas returns the types of events, and the JSON Schemas of their objects.
+func EventSchemas() (types []string, schemas map[string]map[string]any) {
+	return journal.Events, journal.RESTSchemas()
+}
+
 // change is an event as it is stored and as an object.
 type change struct {
 	event *journal.Event

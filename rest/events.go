@@ -5,22 +5,24 @@ import (
 	"slices"
 	"strings"
 
-	"palmares/internal/catalog/journal"
-	"palmares/internal/catalog/record"
+	"palmares/graph"
 )
+
+// jsonSchema is a JSON Schema.
+type jsonSchema = map[string]any
 
 // events returns the schema of an event, which its type selects. The schemas of the types
 // are those at /schemas/events/, in the dialect of OpenAPI 3.0.
 func (s *schemas) events() object {
-	documents := journal.RESTSchemas()
+	events, documents := graph.EventSchemas()
 	var types []object
 	var mapping object
-	for _, event := range journal.Events {
+	for _, event := range events {
 		noun, verb, _ := strings.Cut(event, ".")
 		document := documents[event]
-		definitions, _ := document["$defs"].(record.Schema)
+		definitions, _ := document["$defs"].(jsonSchema)
 		for _, name := range slices.Sorted(maps.Keys(definitions)) {
-			s.add(definitionName(name), func() object { return s.toOpenAPI(definitions[name].(record.Schema)) })
+			s.add(definitionName(name), func() object { return s.toOpenAPI(definitions[name].(jsonSchema)) })
 		}
 		reference := s.add(titled(noun)+titled(verb)+"Event", func() object { return s.toOpenAPI(document) })
 		types = append(types, reference)
@@ -36,7 +38,7 @@ func definitionName(name string) string { return "Event" + titled(name) }
 // toOpenAPI converts a JSON Schema, for the keywords that those of events have. OpenAPI 3.0
 // has neither null nor const, and other schemas of ours allow properties that are added
 // later.
-func (s *schemas) toOpenAPI(given record.Schema) object {
+func (s *schemas) toOpenAPI(given jsonSchema) object {
 	if reference, ok := given["$ref"].(string); ok {
 		return object{{"$ref", "#/components/schemas/" + definitionName(strings.TrimPrefix(reference, "#/$defs/"))}}
 	}
@@ -67,19 +69,19 @@ func (s *schemas) toOpenAPI(given record.Schema) object {
 			schema.add(name, value)
 		}
 	}
-	if properties, ok := given["properties"].(record.Schema); ok {
+	if properties, ok := given["properties"].(jsonSchema); ok {
 		var converted object
 		for _, name := range namesOf(properties, given["required"]) {
-			converted.add(name, s.toOpenAPI(properties[name].(record.Schema)))
+			converted.add(name, s.toOpenAPI(properties[name].(jsonSchema)))
 		}
 		schema.add("properties", converted)
 	}
 	for _, name := range []string{"items", "additionalProperties"} {
-		if inner, ok := given[name].(record.Schema); ok {
+		if inner, ok := given[name].(jsonSchema); ok {
 			schema.add(name, s.toOpenAPI(inner))
 		}
 	}
-	choices, _ := given["anyOf"].([]record.Schema)
+	choices, _ := given["anyOf"].([]jsonSchema)
 	var converted []object
 	for _, choice := range choices {
 		if choice["type"] != "null" {
@@ -105,7 +107,7 @@ func (o object) values() []string {
 
 // namesOf returns the names of properties in their order, which that of the required ones
 // is.
-func namesOf(properties record.Schema, required any) []string {
+func namesOf(properties jsonSchema, required any) []string {
 	names, _ := required.([]string)
 	names = slices.Clone(names)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {

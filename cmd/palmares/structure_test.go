@@ -25,7 +25,7 @@ var allowedImports = []struct {
 	{"auth", []string{"ent", "internal/core"}},
 	{"graph", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/catalog/pricing", "internal/catalog/release", "internal/catalog/search"}},
 	{"internal/transport/headers", []string{"graph"}},
-	{"rest", []string{"graph", "auth", "internal/core", "internal/catalog/journal", "internal/catalog/pricing", "internal/catalog/record", "internal/transport/headers"}},
+	{"rest", []string{"graph", "auth", "internal/core", "internal/catalog/pricing", "internal/transport/headers"}},
 	{"internal/notify", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/catalog/release"}},
 	{"internal/transport", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog/files", "internal/catalog/journal", "internal/catalog/record", "internal/catalog/release", "internal/notify/mail", "internal/notify/outbox"}},
 	{"internal/web", []string{"ent", "graph", "rest", "internal/core", "internal/catalog/journal", "internal/catalog/pricing", "internal/catalog/record", "internal/catalog/release", "internal/transport/downloads", "internal/transport/saved"}},
