@@ -21,6 +21,7 @@ type editionView struct {
 type edition struct {
 	editionEvents
 	Figures            []editionFigure
+	Sums               []string          // how the changes explain the totals
 	ByCategory         []categoryFigures // most changes first
 	HasMore            bool              // more than can be counted
 	Readable, IsNewest bool
@@ -134,7 +135,8 @@ func (e *edition) count(r *request) {
 	}
 	e.ByCategory = slices.DeleteFunc(e.ByCategory, func(f categoryFigures) bool { return f.total() == 0 })
 	slices.SortStableFunc(e.ByCategory, func(a, b categoryFigures) int { return b.total() - a.total() })
-	for _, f := range []struct {
+	removedComparisons := counts["comparatif_removed"]
+	for i, f := range []struct {
 		message lang.Message
 		count   int
 	}{
@@ -145,8 +147,44 @@ func (e *edition) count(r *request) {
 		{"price increase|price increases", counts[priceChanged+" up"]},
 		{"price cut|price cuts", counts[priceChanged+" down"]},
 		{"new comparison|new comparisons", counts["comparatif_published"]},
+		{"removed tool|removed tools", counts[toolRemoved]},
+		{"tool removed from the graveyard|tools removed from the graveyard", counts[graveRemoved]},
+		{"other score change|other score changes", counts[scoreChanged] - counts[scoreChanged+" up"] - counts[scoreChanged+" down"]},
+		{"other price change|other price changes", counts[priceChanged] - counts[priceChanged+" up"] - counts[priceChanged+" down"]},
+		{"removed comparison|removed comparisons", removedComparisons},
 	} {
-		e.Figures = append(e.Figures, editionFigure{r.lang.Plural(f.count, f.message), f.count})
+		if f.count > 0 || i < usualFigures {
+			e.Figures = append(e.Figures, editionFigure{r.lang.Plural(f.count, f.message), f.count})
+		}
+	}
+	if e.Totals != nil && !e.HasMore {
+		e.addSum(r, "%d tool|%d tools", e.Totals.Tools, []part{{"%d new|%d new", counts[toolCreated]}, {"%d active again|%d active again", counts[returned]}, {"%d retired|%d retired", -counts[toolRetired]}, {"%d removed|%d removed", -counts[toolRemoved]}})
+		e.addSum(r, "%d retired tool|%d retired tools", e.Totals.Retired, []part{{"%d retired|%d retired", counts[toolRetired]}, {"%d active again|%d active again", -counts[returned]}, {"%d removed|%d removed", -counts[graveRemoved]}})
+		e.addSum(r, "%d comparison|%d comparisons", e.Totals.Comparisons, []part{{"%d new|%d new", counts["comparatif_published"]}, {"%d removed|%d removed", -removedComparisons}})
+	}
+}
+
+// usualFigures is how many figures an edition has even if they are zero.
+const usualFigures = 7
+
+// part is what adds to a total, or reduces it.
+type part struct {
+	message lang.Message
+	count   int
+}
+
+// addSum adds how a total follows from that of the previous edition, such as "44 + 4 new =
+// 48 tools", unless nothing changed it.
+func (e *edition) addSum(r *request, message lang.Message, total int, parts []part) {
+	before, text := total, ""
+	for _, p := range parts {
+		before -= p.count
+		if count := max(p.count, -p.count); count > 0 {
+			text += map[bool]string{true: " + ", false: " − "}[p.count > 0] + r.lang.Plural(count, p.message)
+		}
+	}
+	if text != "" {
+		e.Sums = append(e.Sums, r.lang.Number(before)+text+" = "+r.lang.Plural(total, message))
 	}
 }
 

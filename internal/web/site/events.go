@@ -89,7 +89,7 @@ func (e *event) path() string {
 		return "/comparatifs/" + e.Slug
 	case e.subject() == categoryEvents:
 		return "/categories/" + e.Slug
-	case e.Type == toolRetired, e.Type == retiredUpdated:
+	case e.Type == toolRetired, e.Type == retiredUpdated, e.kind() == graveRemoved:
 		return "/cimetiere/" + e.Slug
 	}
 	return "/tools/" + e.Slug
@@ -99,12 +99,13 @@ const (
 	catalogPublished = "catalog_published"
 	priceChanged     = "price_changed"
 	toolUpdated      = "tool_updated"
+	toolRemoved      = "tool_removed"
 )
 
 // eventKinds are the types of changes that a page can be limited to, most important
 // first.
 var eventKinds = []string{
-	priceChanged, toolUpdated, toolCreated, toolRetired, "tool_removed", "comparatif_published", "comparatif_updated", "comparatif_removed",
+	priceChanged, toolUpdated, toolCreated, toolRetired, toolRemoved, "comparatif_published", "comparatif_updated", "comparatif_removed",
 	"category_created", "category_updated", "category_removed", retiredUpdated, "embeddings_changed", "price_backfilled",
 }
 
@@ -148,6 +149,7 @@ type changeLine struct {
 const (
 	returned     = "returned"
 	scoreChanged = "score_changed"
+	graveRemoved = "grave_removed"
 
 	maxGroup = 10 // lines, on a page with all kinds
 )
@@ -155,19 +157,21 @@ const (
 // changeGroups are the kinds in the order in which an edition lists them: prices and scores
 // first.
 var changeGroups = func() (all []groupKind) {
-	for _, kind := range []string{priceChanged, scoreChanged, toolCreated, returned, toolRetired, "tool_removed", toolUpdated} {
+	for _, kind := range []string{priceChanged, scoreChanged, toolCreated, returned, toolRetired, toolRemoved, graveRemoved, toolUpdated} {
 		group := groupKind{kind, kind, titleOf(kind)}
 		switch kind {
 		case scoreChanged:
 			group = groupKind{kind, toolUpdated, "Score changes"}
 		case returned:
 			group = groupKind{kind, toolCreated, "Back in the catalog"}
+		case graveRemoved:
+			group = groupKind{kind, toolRemoved, "Removed from the graveyard"}
 		case toolUpdated:
 			group.name = "Other updates"
 		}
 		all = append(all, group)
 	}
-	for _, kind := range eventKinds[len(all)-2:] {
+	for _, kind := range eventKinds[len(all)-3:] {
 		all = append(all, groupKind{kind, kind, titleOf(kind)})
 	}
 	return all
@@ -184,6 +188,8 @@ func (e *event) kind() string {
 	switch {
 	case e.Type == toolCreated && e.Before != nil:
 		return returned
+	case e.Type == toolRemoved && e.Before["retired_at"] != nil:
+		return graveRemoved
 	case e.Type == toolUpdated && slices.Contains(e.Fields, "score"):
 		return scoreChanged
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -100,6 +101,62 @@ func TestEditionPage(t *testing.T) {
 			t.Errorf("%s: got %d to %q, want 301 to %s", from, got.Code, got.Header().Get("Location"), to)
 		}
 	}
+}
+
+// The changes of each edition explain its totals, and those of a category are all counted above.
+func TestEditionsReconcile(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := newLocalized(t, s)
+	sum := regexp.MustCompile(`(\d+)((?: [+−] \d+ [a-z ]+)+) = (\d+) ([a-z ]+?)s?\b`)
+	var before map[string]string
+	for number := 1; number <= 8; number++ {
+		body := escape.UnescapeString(get(t, handler, fmt.Sprintf("/en/editions/%d", number), 200))
+		_, lead, _ := strings.Cut(body, `<p class="lead">`)
+		lead, _, _ = strings.Cut(lead, "</p>")
+		totals := map[string]string{}
+		for _, m := range regexp.MustCompile(`(\d+) (tool|comparison|retired)`).FindAllStringSubmatch(lead, -1) {
+			totals[m[2]] = m[1]
+		}
+		explained := map[string]bool{}
+		for _, m := range sum.FindAllStringSubmatch(body, -1) {
+			what, total := m[4], 0
+			fmt.Sscan(m[1], &total)
+			for _, part := range regexp.MustCompile(`([+−]) (\d+)`).FindAllStringSubmatch(m[2], -1) {
+				count := 0
+				fmt.Sscan(part[2], &count)
+				total += map[string]int{"+": 1, "−": -1}[part[1]] * count
+			}
+			if m[1] != before[what] || m[3] != totals[what] || m[3] != strconv.Itoa(total) {
+				t.Errorf("edition %d: got %q, want %s to %s", number, m[0], before[what], totals[what])
+			}
+			explained[what] = true
+		}
+		for what, total := range totals {
+			check.True(t, number == 1 || explained[what] || total == before[what], "edition %d: got %s %s after %s without a reason", number, total, what, before[what])
+		}
+		figures := map[string]int{}
+		for _, m := range regexp.MustCompile(`<dt>([^<]+)</dt><dd>(\d+)</dd>`).FindAllStringSubmatch(body, -1) {
+			for column, names := range map[string]string{"new": "new tool", "retired": "retired tool", "scores": "score", "prices": "price"} {
+				if strings.Contains(m[1], names) {
+					count, _ := strconv.Atoi(m[2])
+					figures[column] += count
+				}
+			}
+		}
+		for _, m := range regexp.MustCompile(`<td class="number">(\d+)</td><td class="number">(\d+)</td><td class="number">(\d+)</td><td class="number">(\d+)</td>`).FindAllStringSubmatch(body, -1) {
+			for i, column := range []string{"new", "retired", "scores", "prices"} {
+				count, _ := strconv.Atoi(m[i+1])
+				figures[column] -= count
+			}
+		}
+		for column, left := range figures {
+			check.Equal(t, left, 0, "edition %d: %s that no category has", number, column)
+		}
+		before = totals
+	}
+	get(t, handler, "/en/editions/8", 200, "44 &#43; 4 new = 48 tools · 11 − 1 removed = 10 retired tools · 13 &#43; 2 new − 2 removed = 13 comparisons",
+		`<h2>Removed from the graveyard</h2>`, `<a href="/en/graveyard/tandem-code?as_of=7">`, "<dt>tool removed from the graveyard</dt>")
 }
 
 // A page with all kinds shortens long groups, and links to all of their changes. The
