@@ -94,6 +94,7 @@ func (v *retiredToolsView) prepareChart(r *request) {
 		}
 	}
 	v.Chart = newFigure(r, "retirements", "Number of retired tools", period, r.lang.Text("Retired tools"))
+	v.Chart.Notes = []string{r.lang.Text("Tools in the graveyard by the day they closed, even before the first edition; those that became active again or were removed are not counted.")}
 	v.Chart.drawTimes(&t, v.Feed.UpdatedAt)
 }
 

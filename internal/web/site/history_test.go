@@ -288,7 +288,7 @@ func TestTrendsPage(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/trends", 200, "Active tools", "Average score by category", "Largest gains", `href="/en/tools/plume"`, `<path class="s0" stroke-width="2" d="M`, "<td class=\"number\">48</td>")
+		body := get(t, handler, "/en/trends", 200, "Active tools", "at each edition, whenever they closed", "Average score by category", "Largest gains", `href="/en/tools/plume"`, `<path class="s0" stroke-width="2" d="M`, "<td class=\"number\">48</td>")
 		if charts, tables := strings.Count(body, `<figure class="figure">`), strings.Count(body, "<summary>Show as table"); charts != 6 || tables != 6 {
 			t.Errorf("got %d charts and %d tables, want 6 of each", charts, tables)
 		}
@@ -324,7 +324,7 @@ func TestGraveyardTimeline(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/graveyard", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, "<h3>August\u00a02026</h3>", "Retirements by month", `<rect class="`)
+		body := get(t, handler, "/en/graveyard", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, "<h3>August\u00a02026</h3>", "Retirements by month", `<rect class="`, "by the day they closed, even before the first edition")
 		check.Equal(t, strings.Count(body, `<tr><th scope="row">`), 27, "months in the table")
 		get(t, handler, "/fr/cimetiere", 200, "<h1>Cimetière</h1>", "<h3>août\u00a02026</h3>", "Disparitions par mois")
 		acquired := get(t, handler, "/en/graveyard?reason=acquis", 200, "<h3>June\u00a02025</h3>")
