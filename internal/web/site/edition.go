@@ -117,9 +117,7 @@ func (e *edition) count(r *request) {
 		kind := changeGroups[g.kind].kind
 		for _, line := range g.Lines {
 			counts[kind]++
-			if line.Direction != "" {
-				counts[kind+" "+line.Direction]++
-			}
+			counts[kind+" "+line.change().Direction]++
 			if line.Category == nil {
 				continue
 			}
@@ -149,8 +147,8 @@ func (e *edition) count(r *request) {
 		{"new comparison|new comparisons", counts["comparatif_published"]},
 		{"removed tool|removed tools", counts[toolRemoved]},
 		{"tool removed from the graveyard|tools removed from the graveyard", counts[graveRemoved]},
-		{"other score change|other score changes", counts[scoreChanged] - counts[scoreChanged+" up"] - counts[scoreChanged+" down"]},
-		{"other price change|other price changes", counts[priceChanged] - counts[priceChanged+" up"] - counts[priceChanged+" down"]},
+		{"other score change|other score changes", counts[scoreChanged+" "]},
+		{"other price change|other price changes", counts[priceChanged+" "]},
 		{"removed comparison|removed comparisons", removedComparisons},
 	} {
 		if f.count > 0 || i < usualFigures {

@@ -156,7 +156,7 @@ func TestEditionsReconcile(t *testing.T) {
 		before = totals
 	}
 	get(t, handler, "/en/editions/8", 200, "44 &#43; 4 new = 48 tools · 11 − 1 removed = 10 retired tools · 13 &#43; 2 new − 2 removed = 13 comparisons",
-		`<h2>Removed from the graveyard</h2>`, `<a href="/en/graveyard/tandem-code?as_of=7">`, "<dt>tool removed from the graveyard</dt>")
+		`<ins>7.7</ins></span> <strong class="part worse"><span aria-hidden="true">▼</span> −0.4</strong></span><span class="part">Announced end`, `<h2>Removed from the graveyard</h2>`, `<a href="/en/graveyard/tandem-code?as_of=7">`, "<dt>tool removed from the graveyard</dt>")
 }
 
 // A page with all kinds shortens long groups, and links to all of their changes. The

@@ -52,7 +52,7 @@ func (v *pricesView) find(ctx context.Context, s *Site, r *request) error {
 	v.Changes.Nodes = nil
 	for batch := 0; ; batch++ {
 		for _, e := range found.Nodes {
-			if newPriceChange(r.lang, textIn(e.Before, "price"), textIn(e.After, "price")).Direction == direction {
+			if priceDelta(r.lang, textIn(e.Before, "price"), textIn(e.After, "price"), "").Direction == direction {
 				v.Changes.Nodes = append(v.Changes.Nodes, e)
 			}
 		}

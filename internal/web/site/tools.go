@@ -120,7 +120,7 @@ type toolView struct {
 	Others      []tool         `json:"-"` // of the category, to compare with
 	History     *figure        `json:"-"` // nil if there is nothing to draw
 	Market      *figure        `json:"-"` // the category
-	LastPrice   *changeLine    `json:"-"` // the last change of the price, or nil
+	LastPrice   *delta         `json:"-"` // the last change of the price, or nil
 	Versions    versionHistory `json:"-"`
 }
 
@@ -140,8 +140,7 @@ func (v *toolView) prepare(_ context.Context, _ *Site, r *request) error {
 	v.History = newToolHistory(r, v.Tool, v.Feed.UpdatedAt)
 	for i, e := range v.Tool.History {
 		if i > 0 && e.Price != v.Tool.History[i-1].Price {
-			v.LastPrice = newPriceChange(r.lang, v.Tool.History[i-1].Price, e.Price)
-			v.LastPrice.Since = e.At
+			v.LastPrice = new(priceDelta(r.lang, v.Tool.History[i-1].Price, e.Price, e.At))
 		}
 	}
 	v.Versions = newVersionHistory(r, v.Tool)
