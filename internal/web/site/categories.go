@@ -7,7 +7,7 @@ import (
 	"palmares/internal/web/page"
 )
 
-type categoriesView struct{ Categories []category }
+type categoriesView struct{ Categories categoryList }
 
 func (v *categoriesView) prepare(_ context.Context, _ *Site, r *request) error {
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}))

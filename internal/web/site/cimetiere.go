@@ -19,7 +19,7 @@ type retiredToolsView struct {
 		Period, Reason, Category string
 		Count                    int
 	}
-	Categories []category
+	Categories categoryList
 	Years      []retiredYear `json:"-"` // the tools of the page
 	Chart      *figure       `json:"-"` // nil if there is nothing to draw
 	ByMonth    bool          `json:"-"`

@@ -18,7 +18,7 @@ import (
 
 type comparisonsView struct {
 	Comparisons listOf[comparison]
-	Categories  []category
+	Categories  categoryList
 }
 
 func (v *comparisonsView) prepare(_ context.Context, _ *Site, r *request) error {
@@ -91,7 +91,7 @@ func (e rejectedForm) Unwrap() error { return e.Problem }
 
 // chooseView is the page for choosing which tools to compare.
 type chooseView struct {
-	Categories  []category
+	Categories  categoryList
 	Comparisons listOf[comparison]
 	A           *tool
 	Fields      []chosenTool `json:"-"`

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
 	"palmares/internal/web/chart"
 )
 
@@ -109,10 +111,6 @@ func (s *Site) readEdition(ctx context.Context, r *request, found eventList) (*e
 // count counts the lines of the groups before they are shortened.
 func (e *edition) count(r *request) {
 	counts, places := map[string]int{}, map[string]int{}
-	for _, c := range r.shown.Categories {
-		places[c.Slug] = len(e.ByCategory)
-		e.ByCategory = append(e.ByCategory, categoryFigures{category: r.named(c.Slug)})
-	}
 	for _, g := range e.Groups {
 		kind := changeGroups[g.kind].kind
 		for _, line := range g.Lines {
@@ -122,7 +120,7 @@ func (e *edition) count(r *request) {
 				continue
 			}
 			at, known := places[line.Category.Slug]
-			if !known { // it has been removed since
+			if !known {
 				at = len(e.ByCategory)
 				places[line.Category.Slug] = at
 				e.ByCategory = append(e.ByCategory, categoryFigures{category: *line.Category})
@@ -131,8 +129,9 @@ func (e *edition) count(r *request) {
 			*map[string]*int{toolCreated: &f.New, returned: &f.New, toolRetired: &f.Retired, scoreChanged: &f.Scores, priceChanged: &f.Prices}[kind]++
 		}
 	}
-	e.ByCategory = slices.DeleteFunc(e.ByCategory, func(f categoryFigures) bool { return f.total() == 0 })
-	slices.SortStableFunc(e.ByCategory, func(a, b categoryFigures) int { return b.total() - a.total() })
+	slices.SortFunc(e.ByCategory, func(a, b categoryFigures) int {
+		return cmp.Or(b.total()-a.total(), strings.Compare(text.Fold(a.Label), text.Fold(b.Label)), strings.Compare(a.Slug, b.Slug))
+	})
 	removedComparisons := counts["comparatif_removed"]
 	for i, f := range []struct {
 		message lang.Message
@@ -174,15 +173,15 @@ type part struct {
 // addSum adds how a total follows from that of the previous edition, such as "44 + 4 new =
 // 48 tools", unless nothing changed it.
 func (e *edition) addSum(r *request, message lang.Message, total int, parts []part) {
-	before, text := total, ""
+	before, sum := total, ""
 	for _, p := range parts {
 		before -= p.count
 		if count := max(p.count, -p.count); count > 0 {
-			text += map[bool]string{true: " + ", false: " − "}[p.count > 0] + r.lang.Plural(count, p.message)
+			sum += map[bool]string{true: " + ", false: " − "}[p.count > 0] + r.lang.Plural(count, p.message)
 		}
 	}
-	if text != "" {
-		e.Sums = append(e.Sums, r.lang.Number(before)+text+" = "+r.lang.Plural(total, message))
+	if sum != "" {
+		e.Sums = append(e.Sums, r.lang.Number(before)+sum+" = "+r.lang.Plural(total, message))
 	}
 }
 

@@ -25,7 +25,7 @@ type homeView struct {
 		ToolsAvgScore                                           *float64
 	}
 	ScoreHistogram []bin
-	Categories     []category
+	Categories     categoryList
 	Best           struct{ Items []tool }
 	ScoreChanges   struct{ Nodes []toolChange }
 	PriceChanges   struct{ Nodes []toolChange }

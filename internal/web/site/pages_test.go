@@ -291,6 +291,29 @@ func TestHistogram(t *testing.T) {
 }
 
 // The width of a bar is the average score in percent.
+func TestCategoriesAreInOrder(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := newLocalized(t, s)
+	for target, want := range map[string]string{
+		"/en/categories": "Agents Chat Code Images Research Video Voice Writing", "/fr/categories": "Agents Chat Code Image Recherche Rédaction Vidéo Voix",
+		"/en/": "Agents Chat Code Images Research Video Voice Writing", "/en/trends": "Agents Automatisation (removed) Chat Code Images Research Video Voice Writing",
+		"/en/editions/2": "Agents Images Voice Code Research Video Writing",
+	} {
+		var labels []string
+		for _, m := range regexp.MustCompile(`<a href="/../categories/[a-z]+"[^>]*>(?:<svg.*?</svg><span>)?([^<]+)</|<th scope="col" class="number" lang="fr">([^<]+)</th>|<a href="/en/changes\?category=[a-z]+&amp;release=2"[^>]*>([^<]+)</`).FindAllStringSubmatch(get(t, handler, target, 200), -1) {
+			if label := m[1] + m[2] + m[3]; !slices.Contains(labels, label) {
+				labels = append(labels, label)
+			}
+		}
+		check.Equal(t, strings.Join(labels, " "), want, "%s", target)
+	}
+	get(t, handler, "/en/tools", 200, `>Research (6)</option>
+<option value="video" >Video (6)</option>
+<option value="voix" >Voice (6)</option>
+<option value="redaction" >Writing (6)</option>`)
+}
+
 func TestCategoryBars(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		body := get(t, handler, "/categories", 200)

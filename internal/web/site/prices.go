@@ -11,7 +11,7 @@ import (
 type pricesView struct {
 	Feed       feedInfo
 	Changes    eventList
-	Categories []category
+	Categories categoryList
 	Editions   []editionEvents  `json:"-"`
 	Periods    []pricesOfPeriod `json:"-"` // a summary
 	Older      string           `json:"-"`

@@ -13,7 +13,7 @@ import (
 
 type toolsView struct {
 	Tools      listOf[tool]
-	Categories []category
+	Categories categoryList
 	Chips      []chip       `json:"-"`
 	Limits     []priceLimit `json:"-"`
 	Empty      string       `json:"-"` // why the list has no tools

@@ -4,10 +4,12 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"palmares/graph"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/text"
 	"palmares/internal/web/chart"
 )
 
@@ -131,6 +133,9 @@ func (v *trendsView) draw(r *request) {
 			f.remarkFalls(plots[0])
 		}
 	}
+	slices.SortStableFunc(v.Series, func(a, b categorySeries) int {
+		return strings.Compare(text.Fold(r.named(a.Key).Label), text.Fold(r.named(b.Key).Label))
+	})
 	v.addCategories(r, "category-scores", "Average score by category", "mean_score", chart.Score)
 	v.addCategories(r, "category-prices", "Average price per month by category", "mean_monthly_price", chart.Euros)
 	r.figures = slices.Concat(v.Catalog, v.ByCategory)

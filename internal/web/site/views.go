@@ -1,6 +1,7 @@
 package site
 
 import (
+	"encoding/json"
 	"html/template"
 	"net/url"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/text"
 	"palmares/internal/web/words"
 )
 
@@ -30,6 +32,16 @@ type category struct {
 	ToolCount                int
 	AvgScore                 *float64
 	Tools                    []tool
+}
+
+// categoryList is in the order of the labels, which the API only has in French.
+type categoryList []category
+
+// UnmarshalJSON reads and sorts the categories of a result.
+func (all *categoryList) UnmarshalJSON(result []byte) error {
+	err := json.Unmarshal(result, (*[]category)(all))
+	slices.SortStableFunc(*all, func(a, b category) int { return strings.Compare(text.Fold(a.Label), text.Fold(b.Label)) })
+	return err
 }
 
 // tool is an active or a retired tool.
