@@ -106,6 +106,16 @@ func TestSectionsAreNamedInTheLanguage(t *testing.T) {
 	}
 }
 
+// Every page of the demo says that its catalog is fictional.
+func TestLayoutNamesTheDemo(t *testing.T) {
+	for _, isDemo := range []bool{true, false} {
+		content := Service{Demo: isDemo}.Content(lang.French, "/tools", Head{}, ErrorPage{})
+		body, err := NewTemplates(files, "templates", nil).Render("error", content)
+		check.OK(t, err)
+		check.Equal(t, strings.Contains(string(body), "Ceci est une démonstration\u00a0: "), isDemo, "says that it is a demo")
+	}
+}
+
 func TestLayoutNamesTheOtherLanguage(t *testing.T) {
 	service := Service{PublicURL: "https://palmares.example", ServiceName: "palmares"}
 	templates := NewTemplates(files, "templates", nil)
