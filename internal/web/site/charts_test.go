@@ -90,7 +90,7 @@ func TestPrices(t *testing.T) {
 		"9 €/lune <b>":     {`<span lang="fr">9 €/lune &lt;b&gt;</span>`, "9\u00a0€/lune &lt;b&gt;"},
 		"sur devis & plus": {`<span lang="fr">sur devis &amp; plus</span>`, "sur devis &amp; plus"},
 	} {
-		check.Equal(t, [2]string{string(showPrice(lang.English, price)), string(showPrice(lang.French, price))}, want, price)
+		check.Equal(t, [2]string{string(formatPrice(lang.English, price, false)), string(formatPrice(lang.French, price, false))}, want, price)
 	}
 }
 

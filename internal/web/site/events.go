@@ -159,22 +159,13 @@ const (
 
 // changeGroups are the kinds in the order in which an edition lists them: prices and scores
 // first.
-var changeGroups = func() (all []groupKind) {
-	for _, kind := range []string{priceChanged, scoreChanged, toolCreated, returned, toolRetired, toolRemoved, graveRemoved, toolUpdated} {
-		group := groupKind{kind, kind, titleOf(kind)}
-		switch kind {
-		case scoreChanged:
-			group = groupKind{kind, toolUpdated, "Score changes"}
-		case returned:
-			group = groupKind{kind, toolCreated, "Back in the catalog"}
-		case graveRemoved:
-			group = groupKind{kind, toolRemoved, "Removed from the graveyard"}
-		case toolUpdated:
-			group.name = "Other updates"
-		}
-		all = append(all, group)
+var changeGroups = func() []groupKind {
+	all := []groupKind{
+		{priceChanged, priceChanged, titleOf(priceChanged)}, {scoreChanged, toolUpdated, "Score changes"},
+		{toolCreated, toolCreated, titleOf(toolCreated)}, {returned, toolCreated, "Back in the catalog"}, {toolRetired, toolRetired, titleOf(toolRetired)},
+		{toolRemoved, toolRemoved, titleOf(toolRemoved)}, {graveRemoved, toolRemoved, "Removed from the graveyard"}, {toolUpdated, toolUpdated, "Other updates"},
 	}
-	for _, kind := range eventKinds[len(all)-3:] {
+	for _, kind := range eventKinds[slices.Index(eventKinds, toolRemoved)+1:] {
 		all = append(all, groupKind{kind, kind, titleOf(kind)})
 	}
 	return all
@@ -293,7 +284,14 @@ func priceDelta(l lang.Language, before, after, since string) delta {
 }
 
 func scoreDelta(l lang.Language, before, after float64) delta {
-	return delta{Direction: map[bool]string{true: "up", false: "down"}[after > before], Better: after > before, Amount: signed(l, after-before), size: math.Abs(after - before)}
+	d := newDelta(after > before, signed(l, after-before))
+	d.size = math.Abs(after - before)
+	return d
+}
+
+// newDelta returns the change of a number that is better if it is higher.
+func newDelta(higher bool, amount string) delta {
+	return delta{Direction: map[bool]string{true: "up", false: "down"}[higher], Better: higher, Amount: amount}
 }
 
 // isShort reports whether the values of a field fit in a line.

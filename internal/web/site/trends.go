@@ -14,8 +14,7 @@ import (
 )
 
 type trendsView struct {
-	Feed  feedInfo
-	Stats struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
+	Feed feedInfo
 	// Releases are the newest, at most 200.
 	Releases struct {
 		TotalCount int

@@ -256,14 +256,16 @@ func fieldText(r *request, field string, value any) string {
 var frenchFields = []string{"category", "tagline", "note", "label", "winner_note"}
 
 func showField(l lang.Language, field, text string, value any) fieldValue {
-	switch price, isText := value.(string); {
-	case value != nil && slices.Contains(frenchFields, field):
+	if value != nil && slices.Contains(frenchFields, field) {
 		return fieldValue{lang.Typeset(text), catalogLang(l)}
-	case isText && field == "price":
-		_, attribute := formatPrice(l, price)
-		return fieldValue{text, attribute}
 	}
-	return fieldValue{Text: text}
+	shown := fieldValue{Text: text}
+	if price, isText := value.(string); isText && field == "price" {
+		if _, ok := words.Price(l, price); !ok {
+			shown.Lang = catalogLang(l)
+		}
+	}
+	return shown
 }
 
 const (
