@@ -140,5 +140,5 @@ func (v *retiredToolView) prepare(_ context.Context, _ *Site, r *request) error 
 	case v.Tool != nil:
 		return redirect(r.Link("/tools/", v.Tool.Slug))
 	}
-	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this edition.")
+	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this edition.", r.Slug())
 }

@@ -192,13 +192,18 @@ func (r *request) asOfQuery() url.Values {
 	return query
 }
 
-// notFound reports that there is nothing with the requested slug now, or was in
-// the release that is viewed.
-func (r *request) notFound(now, then lang.Message) error {
+// notFound reports that there is nothing with a slug now, or was in the release that is
+// viewed.
+func (r *request) notFound(now, then lang.Message, slug string) *problem.Problem {
 	if r.AsOf() != "" {
 		now = then
 	}
-	return problem.New(problem.NotFound, string(now), r.Slug())
+	return problem.New(problem.NotFound, string(now), params.Truncate(slug))
+}
+
+// noTool reports that there is no such tool.
+func (r *request) noTool(slug string) *problem.Problem {
+	return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this edition.", slug)
 }
 
 // Path returns the path of the page.

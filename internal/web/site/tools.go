@@ -129,7 +129,7 @@ func (v *toolView) prepare(_ context.Context, _ *Site, r *request) error {
 		if v.RetiredTool != nil {
 			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
 		}
-		return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this edition.")
+		return r.noTool(r.Slug())
 	}
 	for _, other := range v.Tool.Category.Tools {
 		if other.Slug != v.Tool.Slug {

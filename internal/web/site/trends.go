@@ -169,7 +169,7 @@ func (v *trendsView) addCategories(r *request, id string, title lang.Message, me
 			}
 		}
 	}
-	if f.IsCatalog = true; f.drawTimes(&t, v.Feed.UpdatedAt) != nil && len(t.Slots) > 1 {
+	if f.drawTimes(&t, v.Feed.UpdatedAt) != nil && len(t.Slots) > 1 {
 		v.ByCategory = append(v.ByCategory, f)
 	}
 }
