@@ -134,9 +134,6 @@ func (r *request) cacheKey() cache.Key {
 // Filtered reports whether the URL has parameters that select items.
 func (r *request) Filtered() bool { return len(r.query) > len(r.asOfQuery()) }
 
-// ShowAll returns the URL of the page without filters.
-func (r *request) ShowAll() string { return r.Link(r.path) }
-
 // Link returns the URL of a path of the catalog, given in parts, as of the
 // release that is viewed.
 func (r *request) Link(parts ...string) string {
@@ -150,9 +147,6 @@ func (r *request) Query(path, name, value string) string {
 	query.Set(name, value)
 	return page.WithQuery(path, query.Encode())
 }
-
-// Category returns the URL of a category, as of the release that is viewed.
-func (r *request) Category(slug string) string { return r.Link("/categories/", slug) }
 
 // HasCategory reports whether the release that is viewed has a category.
 func (r *request) HasCategory(slug string) bool { return r.shown.Category(slug) != nil }
