@@ -125,7 +125,7 @@ func TestLayoutNamesTheOtherLanguage(t *testing.T) {
 		`<html lang="fr">`, `<title>Outils · palmares</title>`, `<link rel="canonical" href="https://palmares.example/fr/tools">`,
 		`hreflang="en" href="https://palmares.example/en/tools"`, `hreflang="fr" href="https://palmares.example/fr/tools"`,
 		`hreflang="x-default" href="https://palmares.example/en/tools"`, `<meta property="og:locale" content="fr_FR">`,
-		`<a class="language" href="/en/tools" hreflang="en" lang="en" title="English">en</a>`, `Aller au contenu`,
+		`<a href="/en/tools" hreflang="en" lang="en"><abbr title="English">en</abbr></a>`, `Aller au contenu`,
 	} {
 		check.Contains(t, string(body), want)
 	}
