@@ -108,7 +108,7 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	other := map[lang.Language]lang.Language{lang.English: lang.French, lang.French: lang.English}[l]
 	p.Fill("[name=most]", "15")
 	p.Follow("form.filter button")
-	p.Follow(".choose a[lang=" + string(other) + "]")
+	p.Follow(".bar a[lang=" + string(other) + "]")
 	p.WaitForText("h2", other.Text("Share"))
 	check.Equal(t, p.URL(), base+other.Path("/q/"+handle+"/good-tools?most=15"), "in the other language")
 	if text := p.Text("table"); strings.Contains(text, "Pigment & Braise") { // 18 €

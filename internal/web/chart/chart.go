@@ -29,8 +29,9 @@ type Content interface {
 	draw(d *drawing)
 }
 
-// The widths of drawings, at which texts have their size in pixels.
-const full, wide, medium, narrow = 960.0, 720.0, 540.0, 360.0
+// The widths of drawings, at which texts have their size in pixels. On phones, small multiples are
+// below each other.
+const full, wide, medium, half, narrow = 960.0, 720.0, 540.0, 360.0, 320.0
 
 // version is a drawing for windows that have at least a width, and how wide it is at most on a
 // page, as the style sheet says.
@@ -45,9 +46,12 @@ type version struct {
 func (c *Chart) versions() []version {
 	plots, isPlots := c.Content.(Plots)
 	all := []version{{"chart wide-only", wide, 736, 832}, {"chart narrow-only", narrow, 320, 704}}
+	if !isPlots {
+		all[1].width = half
+	}
 	switch {
 	case c.Half:
-		return []version{{"chart", narrow, 320, 400}}
+		return []version{{"chart", half, 320, 400}}
 	case !isPlots || plots.Points() <= maxDots*len(plots): // others would make pages too large
 		all[1].most = 400
 		all = append(all, version{"chart medium-only", medium, 480, 648})

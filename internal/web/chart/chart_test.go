@@ -341,6 +341,11 @@ func TestSizes(t *testing.T) {
 		if got, _ := grid(wide, count); got != want {
 			t.Errorf("%d panels: got %d in a row, want %d", count, got, want)
 		}
+		onPhone := parse(t, linesOf(slices.Repeat([]Series{seriesOf("", 1, 2)}, MaxLines+count)...), narrow)
+		first := onPhone.Circles[0].CX
+		for _, c := range onPhone.Circles {
+			check.True(t, c.CX == first || c.CX == onPhone.Circles[1].CX, "%d panels: got dots beside each other, want the panels below each other", count)
+		}
 	}
 }
 

@@ -106,6 +106,16 @@ func TestSectionsAreNamedInTheLanguage(t *testing.T) {
 	}
 }
 
+// Every page of the demo says that its catalog is fictional.
+func TestLayoutNamesTheDemo(t *testing.T) {
+	for _, isDemo := range []bool{true, false} {
+		content := Service{Demo: isDemo}.Content(lang.French, "/tools", Head{}, ErrorPage{})
+		body, err := NewTemplates(files, "templates", nil).Render("error", content)
+		check.OK(t, err)
+		check.Equal(t, strings.Contains(string(body), "Ceci est une démonstration\u00a0: "), isDemo, "says that it is a demo")
+	}
+}
+
 func TestLayoutNamesTheOtherLanguage(t *testing.T) {
 	service := Service{PublicURL: "https://palmares.example", ServiceName: "palmares"}
 	templates := NewTemplates(files, "templates", nil)
@@ -115,7 +125,7 @@ func TestLayoutNamesTheOtherLanguage(t *testing.T) {
 		`<html lang="fr">`, `<title>Outils · palmares</title>`, `<link rel="canonical" href="https://palmares.example/fr/tools">`,
 		`hreflang="en" href="https://palmares.example/en/tools"`, `hreflang="fr" href="https://palmares.example/fr/tools"`,
 		`hreflang="x-default" href="https://palmares.example/en/tools"`, `<meta property="og:locale" content="fr_FR">`,
-		`<a href="/en/tools" hreflang="en" lang="en">English</a>`, `Aller au contenu`,
+		`<a href="/en/tools" hreflang="en" lang="en"><abbr title="English">en</abbr></a>`, `Aller au contenu`,
 	} {
 		check.Contains(t, string(body), want)
 	}

@@ -27,6 +27,7 @@ type Service struct {
 	PublicURL, ServiceName, Credit string
 	Contact                        string // email address or URL of the operator, or ""
 	Publisher                      string // name, or ""
+	Demo                           bool   // the catalog and its publisher are fictional
 	Log                            *slog.Logger
 	Plans                          Plans
 }
@@ -50,7 +51,7 @@ func (p Plan) Requests() string { return lang.English.Number(p.DailyQuota) }
 
 // Content returns the layout of a page. Path has no language prefix.
 func (s Service) Content(l lang.Language, path string, head Head, data any) Content {
-	return Content{Language: l, Base: s.PublicURL, Service: s.ServiceName, Credit: s.Credit, Contact: s.Contact, Plans: s.Plans, Path: path, Head: head, Data: data}
+	return Content{Language: l, Base: s.PublicURL, Service: s.ServiceName, Credit: s.Credit, Contact: s.Contact, Plans: s.Plans, Demo: s.Demo, Path: path, Head: head, Data: data}
 }
 
 // Secure reports whether the service is reached over https.
@@ -65,6 +66,7 @@ type Content struct {
 	Email           string // email address of the signed-in user, or ""
 	Path            string // path of the page, without a language prefix
 	Plans           Plans
+	Demo            bool   // the catalog is fictional
 	Query           string // parameters that belong to the page's URL, or ""
 	Notice          string // confirms the previous action
 	FormError       string // error in the submitted form

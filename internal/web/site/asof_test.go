@@ -256,14 +256,14 @@ func TestVersionHistory(t *testing.T) {
 		feedtest.Publish(t, s, one("2026-11-07", func(tool *record.Tool) { tool.Score, tool.Tagline = &score, long+"Suite." }))
 		handler := newLocalized(t, s)
 		want := []string{
-			"7 Nov 2026 Updated · edition 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
-			"6 Nov 2026 Added again · edition 6 Pricing: paid; Price: €20/month; Score: 8.0;",
-			"5 Nov 2026 Updated · edition 5 Reason: from shut down →to acquired; Note: from Fini. →to Vendu.;",
-			"4 Nov 2026 Retired · edition 4 Reason: shut down; Retired: 4 Nov 2026; Note: Fini.;",
-			"3 Nov 2026 Updated · edition 3 Name: from Outil one →to <b>One; Category: from Code →to Voix; Made for: from vibe coders and agentic engineers →to vibe coders; " +
+			"Updated · edition 7, 7 Nov 2026 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
+			"Added again · edition 6, 6 Nov 2026 Pricing: paid; Price: €20/month; Score: 8.0;",
+			"Updated · edition 5, 5 Nov 2026 Reason: from shut down →to acquired; Note: from Fini. →to Vendu.;",
+			"Retired · edition 4, 4 Nov 2026 Reason: shut down; Retired: 4 Nov 2026; Note: Fini.;",
+			"Updated · edition 3, 3 Nov 2026 Name: from Outil one →to <b>One; Category: from Code →to Voix; Made for: from vibe coders and agentic engineers →to vibe coders; " +
 				"Pricing: from paid →to freemium; Tagline: from Un outil. →to " + strings.Repeat("Une phrase assez longue. ", 5) + "Une phrase…;",
-			"2 Nov 2026 Updated · edition 2 Price: from €20/month →to €30/month; Score: from not tested →to 8.0;",
-			"1 Nov 2026 Added · edition 1 Pricing: paid; Price: €20/month; Score: not tested;",
+			"Updated · edition 2, 2 Nov 2026 Price: from €20/month →to €30/month ▲ +50%; Score: from not tested →to 8.0;",
+			"Added · edition 1, 1 Nov 2026 Pricing: paid; Price: €20/month; Score: not tested;",
 		}
 		body := get(t, handler, "/en/tools/one", 200, `<a href="/en/tools/one?as_of=7" rel="nofollow">edition 7</a>`, `<a href="/en/graveyard/one?as_of=4" rel="nofollow">edition 4</a>`,
 			`<del>€20/month</del>`, `<ins lang="fr">Voix</ins>`, "Show 2 older versions", `href="/api/v1/tools/one/versions"`)
@@ -272,9 +272,13 @@ func TestVersionHistory(t *testing.T) {
 		}
 		// As of a release, the history ends with that release.
 		for target, from := range map[string]int{"/en/graveyard/one?as_of=5": 2, "/en/tools/one?as_of=3": 4, "/en/tools/one?as_of=1": 6} {
+			if target == "/en/tools/one?as_of=3" { // its history of prices has the one of edition 2
+				want[5] = strings.Replace(want[5], "+50%", "+50% since 2 Nov 2026", 1)
+			}
 			if got := versions(get(t, handler, target, 200)); !slices.Equal(got, want[from:]) {
 				t.Errorf("%s: got versions\n%s\nwant\n%s", target, strings.Join(got, "\n"), strings.Join(want[from:], "\n"))
 			}
+			want[5] = strings.Replace(want[5], " since 2 Nov 2026", "", 1)
 		}
 		for _, match := range regexp.MustCompile(`<a href="(/[^"]*)" rel="nofollow">edition`).FindAllStringSubmatch(body, -1) {
 			get(t, handler, match[1], 200)
@@ -290,7 +294,7 @@ func TestLongVersionHistory(t *testing.T) {
 	}
 	handler := newLocalized(t, s)
 	body := get(t, handler, "/en/tools/one", 200, "Show 45 older versions", "Older versions are not shown here.", `href="/api/v1/tools/one/versions"`)
-	if got := versions(body); len(got) != 50 || !strings.HasSuffix(got[49], "from €9/month →to €10/month;") {
+	if got := versions(body); len(got) != 50 || !strings.HasSuffix(got[49], "from €9/month →to €10/month ▲ +11.1%;") {
 		t.Errorf("got %d versions, the last of them %s, want 50 down to €10/month", len(got), got[len(got)-1])
 	}
 
@@ -327,7 +331,8 @@ func TestReleases(t *testing.T) {
 		get(t, handler, "/fr/tools?as_of=3", 404, "L’édition 3 n’est pas disponible. Éditions disponibles\u00a0: 4 (9\u00a0juin\u00a02026) à 8 (10\u00a0novembre\u00a02026).")
 		get(t, handler, "/fr/tools?as_of=2020-01-01", 404, "Aucune édition du 1er\u00a0janvier\u00a02020 ou antérieure n’est disponible")
 		// Versions from pruned releases are still listed, without a link.
-		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">edition 4</a>`, "<strong>Added</strong> · edition 1\n")
+		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">edition 4</a>`, "<strong>Added</strong> · edition 1, <time datetime=\"2026-03-03\">",
+			"</strong> since <time datetime=\"2026-09-14\">", "▼</span> −20.1%", "<strong>Updated</strong> · since <time datetime=\"2026-02-02\">")
 		if strings.Contains(body, "as_of=1") {
 			t.Error("got a link to a pruned release, want none")
 		}

@@ -2,12 +2,12 @@ package site
 
 import (
 	"context"
+	"math"
 
-	"palmares/internal/core/lang"
 	"palmares/internal/web/page"
 )
 
-type categoriesView struct{ Categories []category }
+type categoriesView struct{ Categories categoryList }
 
 func (v *categoriesView) prepare(_ context.Context, _ *Site, r *request) error {
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}))
@@ -15,22 +15,20 @@ func (v *categoriesView) prepare(_ context.Context, _ *Site, r *request) error {
 }
 
 type categoryView struct {
-	Category      *category
-	Best          struct{ Items []tool }
-	Cheapest      struct{ Items []tool }
-	MostExpensive struct{ Items []tool }
-	Tools         listOf[tool]
-	RetiredTools  listOf[tool]
-	Comparisons   listOf[comparison]
-	Market        *figure `json:"-"`
-	PriceRange    string  `json:"-"` // per month, or ""
+	Category     *category
+	Best         struct{ Items []tool }
+	Tools        listOf[tool]
+	RetiredTools listOf[tool]
+	Comparisons  listOf[comparison]
+	Market       *figure `json:"-"`
+	PriceRange   string  `json:"-"` // per month, or ""
 }
 
 func (v *categoryView) prepare(_ context.Context, _ *Site, r *request) error {
 	if v.Category == nil {
-		return r.notFound("There is no category “%s”.", "There was no category “%s” in this edition.")
+		return r.notFound("There is no category “%s”.", "There was no category “%s” in this edition.", r.Slug())
 	}
-	v.PriceRange = priceRange(r.lang, v.Cheapest.Items, v.MostExpensive.Items)
+	v.PriceRange = priceRange(r)
 	r.feeds = []page.Feed{categoryFeed(r, v.Category.Slug, v.Category.Label)}
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}, crumb{v.Category.Label, "/categories/" + v.Category.Slug}),
 		itemList(r, v.Tools.Items, v.Tools.Meta.First()))
@@ -39,15 +37,20 @@ func (v *categoryView) prepare(_ context.Context, _ *Site, r *request) error {
 	return nil
 }
 
-// priceRange describes the prices per month, from the cheapest tool to the most
-// expensive.
-func priceRange(l lang.Language, cheapest, mostExpensive []tool) string {
-	if len(cheapest) == 0 || len(mostExpensive) == 0 || cheapest[0].MonthlyPrice == nil || mostExpensive[0].MonthlyPrice == nil {
+// priceRange describes the prices per month in the category of the page, from the lowest to
+// the highest.
+func priceRange(r *request) string {
+	from, to := math.Inf(1), math.Inf(-1)
+	for _, t := range r.shown.Tools {
+		if t.Active() && t.Category == r.Slug() && !math.IsNaN(t.MonthlyPrice) {
+			from, to = min(from, t.MonthlyPrice), max(to, t.MonthlyPrice)
+		}
+	}
+	switch {
+	case from > to:
 		return ""
+	case from == to:
+		return r.lang.Euros(from)
 	}
-	from, to := *cheapest[0].MonthlyPrice, *mostExpensive[0].MonthlyPrice
-	if from == to {
-		return l.Euros(from)
-	}
-	return l.Text("%s to %s", l.Euros(from), l.Euros(to))
+	return r.lang.Text("%s to %s", r.lang.Euros(from), r.lang.Euros(to))
 }

@@ -19,7 +19,7 @@ type changesView struct {
 		TotalCount int
 		PageInfo   cursorInfo
 	}
-	Categories []category
+	Categories categoryList
 	Choices    []choice        `json:"-"`
 	Editions   []editionEvents `json:"-"`
 	Newest     *edition        `json:"-"` // nil if the URL selects changes

@@ -21,13 +21,11 @@ import (
 // figure is a chart with the same values as a table.
 type figure struct {
 	chart.Chart
-	ID        string // identifies its title and its files
-	request   *request
-	Caption   string // caption of the table
-	Columns   []string
-	IsCatalog bool // columns are named after the catalog, except the first
-	Rows      []chart.Row
-	IsTall    bool // the table is scrolled
+	ID      string // identifies its title and its files
+	request *request
+	Caption string // caption of the table
+	Columns []string
+	Rows    []chart.Row
 }
 
 // newFigure returns a figure without a chart.
@@ -44,7 +42,7 @@ func (f *figure) draw(t *chart.Table) chart.Plots {
 	if len(f.Columns) == 1 {
 		f.Columns = append(f.Columns, t.Names...)
 	}
-	f.Rows, f.IsTall = t.Rows(f.request.lang, noScore), true
+	f.Rows = t.Rows(f.request.lang, noScore)
 	if f.Notes = append(f.Notes, notes...); plots != nil {
 		f.Content = plots
 	}
@@ -261,7 +259,6 @@ func newMarket(r *request, tools []tool, total int, slug string) *figure {
 		tools = slices.Concat(tools[at:at+1], tools[:at], tools[at+1:])
 	}
 	f := newFigure(r, "market", "Price per month and score of each tool", l.Text("Tool"), l.Text("Price per month"), l.Text("Score"))
-	f.IsTall = true
 	f.Notes = []string{l.Text("Yearly prices are divided by 12; tools without a score or a price per month are not shown.")}
 	if len(tools) > maxNamed {
 		f.Notes = append(f.Notes, l.Text("All %d tools are shown. Those with a name are the best at their price: no other one is both cheaper and better.", len(tools)))

@@ -90,7 +90,7 @@ func TestPrices(t *testing.T) {
 		"9 €/lune <b>":     {`<span lang="fr">9 €/lune &lt;b&gt;</span>`, "9\u00a0€/lune &lt;b&gt;"},
 		"sur devis & plus": {`<span lang="fr">sur devis &amp; plus</span>`, "sur devis &amp; plus"},
 	} {
-		check.Equal(t, [2]string{string(showPrice(lang.English, price)), string(showPrice(lang.French, price))}, want, price)
+		check.Equal(t, [2]string{string(formatPrice(lang.English, price, false)), string(formatPrice(lang.French, price, false))}, want, price)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestRetiredToolsFall(t *testing.T) {
 	v.draw(pageOf(lang.English))
 	f := v.Catalog[len(v.Catalog)-1]
 	plot := f.Content.(chart.Plots)[0]
-	if len(plot.Remarks) != 1 || plot.Remarks[0].Text != "−2" || plot.Remarks[0].X != chart.Time(parseDay("2026-11-10")) || len(f.Notes) != 1 || !strings.Contains(string(f.HTML()), ">−2</text>") {
+	if len(plot.Remarks) != 1 || plot.Remarks[0].Text != "−2" || plot.Remarks[0].X != chart.Time(parseDay("2026-11-10")) || len(f.Notes) != 2 || !strings.Contains(f.Notes[1], "falls") || !strings.Contains(string(f.HTML()), ">−2</text>") {
 		t.Errorf("got remarks %+v and notes %q, want −2 on 10 November", plot.Remarks, f.Notes)
 	}
 }

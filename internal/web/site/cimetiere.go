@@ -19,7 +19,7 @@ type retiredToolsView struct {
 		Period, Reason, Category string
 		Count                    int
 	}
-	Categories []category
+	Categories categoryList
 	Years      []retiredYear `json:"-"` // the tools of the page
 	Chart      *figure       `json:"-"` // nil if there is nothing to draw
 	ByMonth    bool          `json:"-"`
@@ -94,6 +94,7 @@ func (v *retiredToolsView) prepareChart(r *request) {
 		}
 	}
 	v.Chart = newFigure(r, "retirements", "Number of retired tools", period, r.lang.Text("Retired tools"))
+	v.Chart.Notes = []string{r.lang.Text("Tools in the graveyard by the day they closed, even before the first edition; those that became active again or were removed are not counted.")}
 	v.Chart.drawTimes(&t, v.Feed.UpdatedAt)
 }
 
@@ -139,5 +140,5 @@ func (v *retiredToolView) prepare(_ context.Context, _ *Site, r *request) error 
 	case v.Tool != nil:
 		return redirect(r.Link("/tools/", v.Tool.Slug))
 	}
-	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this edition.")
+	return r.notFound("There is no retired tool “%s”.", "There was no retired tool “%s” in this edition.", r.Slug())
 }

@@ -10,7 +10,6 @@ import (
 
 	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
-	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
 	"palmares/internal/web/page"
@@ -18,7 +17,7 @@ import (
 
 type comparisonsView struct {
 	Comparisons listOf[comparison]
-	Categories  []category
+	Categories  categoryList
 }
 
 func (v *comparisonsView) prepare(_ context.Context, _ *Site, r *request) error {
@@ -30,7 +29,7 @@ type comparisonView struct{ Comparison *comparison }
 
 func (v *comparisonView) prepare(_ context.Context, _ *Site, r *request) error {
 	if v.Comparison == nil {
-		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this edition.")
+		return r.notFound("There is no comparison “%s”.", "There was no comparison “%s” in this edition.", r.Slug())
 	}
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Comparisons"), "/comparatifs"}, crumb{v.Comparison.Title, "/comparatifs/" + v.Comparison.Slug}))
 	return nil
@@ -91,7 +90,7 @@ func (e rejectedForm) Unwrap() error { return e.Problem }
 
 // chooseView is the page for choosing which tools to compare.
 type chooseView struct {
-	Categories  []category
+	Categories  categoryList
 	Comparisons listOf[comparison]
 	A           *tool
 	Fields      []chosenTool `json:"-"`
@@ -115,7 +114,7 @@ func (v *chooseView) prepare(_ context.Context, _ *Site, r *request) error {
 		switch found := findTool(r.shown, field.Value); {
 		case field.Value == "":
 		case found == nil:
-			unknown := unknownTool(r, field.Value)
+			unknown := r.noTool(field.Value)
 			field.Error, rejected = unknown.In(r.lang), rejectedForm{unknown, http.StatusNotFound}
 			field.Similar = similarInField(r, name, field.Value)
 		case slices.Contains(slugs, found.Slug):
@@ -142,13 +141,6 @@ func similarInField(r *request, name, value string) (found []page.Suggestion) {
 		found = append(found, page.Suggestion{Path: r.With(name, t.Slug), Name: t.Name})
 	}
 	return found
-}
-
-func unknownTool(r *request, entered string) *problem.Problem {
-	if r.AsOf() != "" {
-		return problem.New(problem.NotFound, "There was no tool “%s” in this edition.", params.Truncate(entered))
-	}
-	return problem.New(problem.NotFound, "There is no tool “%s”.", params.Truncate(entered))
 }
 
 // compareView is a table of two to four tools.
@@ -203,7 +195,7 @@ func (v *compareView) prepare(_ context.Context, _ *Site, r *request) error {
 	for i, slug := range slugs {
 		found := cmp.Or(active[i], retired[i])
 		if found == nil {
-			return rejectedForm{unknownTool(r, slug), http.StatusNotFound}
+			return rejectedForm{r.noTool(slug), http.StatusNotFound}
 		}
 		v.Tools = append(v.Tools, *found)
 	}

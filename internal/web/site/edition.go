@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
 	"palmares/internal/web/chart"
 )
 
@@ -21,6 +23,7 @@ type editionView struct {
 type edition struct {
 	editionEvents
 	Figures            []editionFigure
+	Sums               []string          // how the changes explain the totals
 	ByCategory         []categoryFigures // most changes first
 	HasMore            bool              // more than can be counted
 	Readable, IsNewest bool
@@ -108,22 +111,16 @@ func (s *Site) readEdition(ctx context.Context, r *request, found eventList) (*e
 // count counts the lines of the groups before they are shortened.
 func (e *edition) count(r *request) {
 	counts, places := map[string]int{}, map[string]int{}
-	for _, c := range r.shown.Categories {
-		places[c.Slug] = len(e.ByCategory)
-		e.ByCategory = append(e.ByCategory, categoryFigures{category: r.named(c.Slug)})
-	}
 	for _, g := range e.Groups {
 		kind := changeGroups[g.kind].kind
 		for _, line := range g.Lines {
 			counts[kind]++
-			if line.Direction != "" {
-				counts[kind+" "+line.Direction]++
-			}
+			counts[kind+" "+line.change().Direction]++
 			if line.Category == nil {
 				continue
 			}
 			at, known := places[line.Category.Slug]
-			if !known { // it has been removed since
+			if !known {
 				at = len(e.ByCategory)
 				places[line.Category.Slug] = at
 				e.ByCategory = append(e.ByCategory, categoryFigures{category: *line.Category})
@@ -132,9 +129,11 @@ func (e *edition) count(r *request) {
 			*map[string]*int{toolCreated: &f.New, returned: &f.New, toolRetired: &f.Retired, scoreChanged: &f.Scores, priceChanged: &f.Prices}[kind]++
 		}
 	}
-	e.ByCategory = slices.DeleteFunc(e.ByCategory, func(f categoryFigures) bool { return f.total() == 0 })
-	slices.SortStableFunc(e.ByCategory, func(a, b categoryFigures) int { return b.total() - a.total() })
-	for _, f := range []struct {
+	slices.SortFunc(e.ByCategory, func(a, b categoryFigures) int {
+		return cmp.Or(b.total()-a.total(), strings.Compare(text.Fold(a.Label), text.Fold(b.Label)), strings.Compare(a.Slug, b.Slug))
+	})
+	removedComparisons := counts["comparatif_removed"]
+	for i, f := range []struct {
 		message lang.Message
 		count   int
 	}{
@@ -145,8 +144,44 @@ func (e *edition) count(r *request) {
 		{"price increase|price increases", counts[priceChanged+" up"]},
 		{"price cut|price cuts", counts[priceChanged+" down"]},
 		{"new comparison|new comparisons", counts["comparatif_published"]},
+		{"removed tool|removed tools", counts[toolRemoved]},
+		{"tool removed from the graveyard|tools removed from the graveyard", counts[graveRemoved]},
+		{"other score change|other score changes", counts[scoreChanged+" "]},
+		{"other price change|other price changes", counts[priceChanged+" "]},
+		{"removed comparison|removed comparisons", removedComparisons},
 	} {
-		e.Figures = append(e.Figures, editionFigure{r.lang.Plural(f.count, f.message), f.count})
+		if f.count > 0 || i < usualFigures {
+			e.Figures = append(e.Figures, editionFigure{r.lang.Plural(f.count, f.message), f.count})
+		}
+	}
+	if e.Totals != nil && !e.HasMore {
+		e.addSum(r, "%d tool|%d tools", e.Totals.Tools, []part{{"%d new|%d new", counts[toolCreated]}, {"%d active again|%d active again", counts[returned]}, {"%d retired|%d retired", -counts[toolRetired]}, {"%d removed|%d removed", -counts[toolRemoved]}})
+		e.addSum(r, "%d retired tool|%d retired tools", e.Totals.Retired, []part{{"%d retired|%d retired", counts[toolRetired]}, {"%d active again|%d active again", -counts[returned]}, {"%d removed|%d removed", -counts[graveRemoved]}})
+		e.addSum(r, "%d comparison|%d comparisons", e.Totals.Comparisons, []part{{"%d new|%d new", counts["comparatif_published"]}, {"%d removed|%d removed", -removedComparisons}})
+	}
+}
+
+// usualFigures is how many figures an edition has even if they are zero.
+const usualFigures = 7
+
+// part is what adds to a total, or reduces it.
+type part struct {
+	message lang.Message
+	count   int
+}
+
+// addSum adds how a total follows from that of the previous edition, such as "44 + 4 new =
+// 48 tools", unless nothing changed it.
+func (e *edition) addSum(r *request, message lang.Message, total int, parts []part) {
+	before, sum := total, ""
+	for _, p := range parts {
+		before -= p.count
+		if count := max(p.count, -p.count); count > 0 {
+			sum += map[bool]string{true: " + ", false: " − "}[p.count > 0] + r.lang.Plural(count, p.message)
+		}
+	}
+	if sum != "" {
+		e.Sums = append(e.Sums, r.lang.Number(before)+sum+" = "+r.lang.Plural(total, message))
 	}
 }
 

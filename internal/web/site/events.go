@@ -89,7 +89,7 @@ func (e *event) path() string {
 		return "/comparatifs/" + e.Slug
 	case e.subject() == categoryEvents:
 		return "/categories/" + e.Slug
-	case e.Type == toolRetired, e.Type == retiredUpdated:
+	case e.Type == toolRetired, e.Type == retiredUpdated, e.kind() == graveRemoved:
 		return "/cimetiere/" + e.Slug
 	}
 	return "/tools/" + e.Slug
@@ -99,12 +99,13 @@ const (
 	catalogPublished = "catalog_published"
 	priceChanged     = "price_changed"
 	toolUpdated      = "tool_updated"
+	toolRemoved      = "tool_removed"
 )
 
 // eventKinds are the types of changes that a page can be limited to, most important
 // first.
 var eventKinds = []string{
-	priceChanged, toolUpdated, toolCreated, toolRetired, "tool_removed", "comparatif_published", "comparatif_updated", "comparatif_removed",
+	priceChanged, toolUpdated, toolCreated, toolRetired, toolRemoved, "comparatif_published", "comparatif_updated", "comparatif_removed",
 	"category_created", "category_updated", "category_removed", retiredUpdated, "embeddings_changed", "price_backfilled",
 }
 
@@ -134,40 +135,37 @@ type changeLine struct {
 	Name, URL string            // URL is "" if no release that can be read has its page
 	Lang      template.HTMLAttr // language of Name if it is not the page's
 	Category  *category         // if it matters
-	Changes   []fieldChange     // short values; those that the title of the group names have no field
-	Direction string            // how a price or score changed, or ""
-	Better    bool              // whether that is good for users
-	Amount    string            // by how much
-	Since     string            // day of a new price
+	Changes   []fieldChange     // short values, what the group is about first; those that its title names have no field
 	Note      string            // why a tool was retired, in French
 	Others    []string          // names of further fields that changed, for the middle of a sentence
 	slug      string
-	size      float64 // of the change; larger ones are first
+}
+
+// change returns what the group is about, such as the new price.
+func (l *changeLine) change() (c delta) {
+	if len(l.Changes) > 0 {
+		c = l.Changes[0].delta
+	}
+	return c
 }
 
 const (
 	returned     = "returned"
 	scoreChanged = "score_changed"
+	graveRemoved = "grave_removed"
 
 	maxGroup = 10 // lines, on a page with all kinds
 )
 
 // changeGroups are the kinds in the order in which an edition lists them: prices and scores
 // first.
-var changeGroups = func() (all []groupKind) {
-	for _, kind := range []string{priceChanged, scoreChanged, toolCreated, returned, toolRetired, "tool_removed", toolUpdated} {
-		group := groupKind{kind, kind, titleOf(kind)}
-		switch kind {
-		case scoreChanged:
-			group = groupKind{kind, toolUpdated, "Score changes"}
-		case returned:
-			group = groupKind{kind, toolCreated, "Back in the catalog"}
-		case toolUpdated:
-			group.name = "Other updates"
-		}
-		all = append(all, group)
+var changeGroups = func() []groupKind {
+	all := []groupKind{
+		{priceChanged, priceChanged, titleOf(priceChanged)}, {scoreChanged, toolUpdated, "Score changes"},
+		{toolCreated, toolCreated, titleOf(toolCreated)}, {returned, toolCreated, "Back in the catalog"}, {toolRetired, toolRetired, titleOf(toolRetired)},
+		{toolRemoved, toolRemoved, titleOf(toolRemoved)}, {graveRemoved, toolRemoved, "Removed from the graveyard"}, {toolUpdated, toolUpdated, "Other updates"},
 	}
-	for _, kind := range eventKinds[len(all)-2:] {
+	for _, kind := range eventKinds[slices.Index(eventKinds, toolRemoved)+1:] {
 		all = append(all, groupKind{kind, kind, titleOf(kind)})
 	}
 	return all
@@ -184,6 +182,8 @@ func (e *event) kind() string {
 	switch {
 	case e.Type == toolCreated && e.Before != nil:
 		return returned
+	case e.Type == toolRemoved && e.Before["retired_at"] != nil:
+		return graveRemoved
 	case e.Type == toolUpdated && slices.Contains(e.Fields, "score"):
 		return scoreChanged
 	}
@@ -250,35 +250,48 @@ func (c *editionEvents) add(r *request, e *event, priced bool) {
 		case !isShort(change.name):
 			line.Others = append(line.Others, text.LowerFirst(change.Field))
 			continue
-		case kind == scoreChanged && change.name == "score", slices.Contains([]string{"price", "pricing", "reason", "retired_at", "label"}, change.name):
+		case kind == scoreChanged && change.name == "score":
+			change.Field = ""
+			line.Changes = slices.Insert(line.Changes, 0, change)
+			continue
+		case slices.Contains([]string{"price", "pricing", "reason", "retired_at", "label"}, change.name):
 			change.Field = "" // the value says it
 		}
 		line.Changes = append(line.Changes, change)
 	}
-	switch kind {
-	case priceChanged:
-		changed := newPriceChange(l, textIn(e.Before, "price"), textIn(e.After, "price"))
-		line.Direction, line.Better, line.Amount, line.size, line.Since = changed.Direction, changed.Better, changed.Amount, changed.size, textIn(e.After, "changed_at")
-	case scoreChanged:
-		before, known := e.Before["score"].(float64)
-		if after, ok := e.After["score"].(float64); ok && known {
-			line.Direction, line.Better = map[bool]string{true: "up", false: "down"}[after > before], after > before
-			line.Amount, line.size = signed(l, after-before), math.Abs(after-before)
-		}
-	case toolRetired:
+	if kind == toolRetired {
 		line.Note = textIn(e.After, "note")
 	}
 	c.insert(l, kind, line)
 }
 
-// newPriceChange compares two prices.
-func newPriceChange(l lang.Language, before, after string) *changeLine {
+// delta is how a price or score changed.
+type delta struct {
+	Direction string // "up" or "down", or "" if the values cannot be compared
+	Better    bool   // for users
+	Amount    string // by how much, or ""
+	Since     string // the day on which a new price took effect, or ""
+	size      float64
+}
+
+func priceDelta(l lang.Language, before, after, since string) delta {
 	direction, percent := pricing.Compare(pricing.Read(before), pricing.Read(after))
-	line := &changeLine{Direction: direction, Better: direction == "down"}
+	d := delta{Direction: direction, Better: direction == "down", Since: since}
 	if percent != nil && *percent != 0 {
-		line.Amount, line.size = l.Percent(*percent), math.Abs(*percent)
+		d.Amount, d.size = l.Percent(*percent), math.Abs(*percent)
 	}
-	return line
+	return d
+}
+
+func scoreDelta(l lang.Language, before, after float64) delta {
+	d := newDelta(after > before, signed(l, after-before))
+	d.size = math.Abs(after - before)
+	return d
+}
+
+// newDelta returns the change of a number that is better if it is higher.
+func newDelta(higher bool, amount string) delta {
+	return delta{Direction: map[bool]string{true: "up", false: "down"}[higher], Better: higher, Amount: amount}
 }
 
 // isShort reports whether the values of a field fit in a line.
@@ -328,7 +341,7 @@ func (c *editionEvents) arrange() {
 		g := &c.Groups[i]
 		g.Total = len(g.Lines)
 		slices.SortStableFunc(g.Lines, func(a, b changeLine) int {
-			return cmp.Or(cmp.Compare(b.size, a.size), strings.Compare(text.Fold(a.Name), text.Fold(b.Name)), strings.Compare(a.slug, b.slug))
+			return cmp.Or(cmp.Compare(b.change().size, a.change().size), strings.Compare(text.Fold(a.Name), text.Fold(b.Name)), strings.Compare(a.slug, b.slug))
 		})
 	}
 }

@@ -20,7 +20,7 @@ func (v *followView) prepare(_ context.Context, _ *Site, r *request) error {
 		v.tool = v.RetiredTool
 	}
 	if v.tool == nil {
-		return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this edition.")
+		return r.noTool(r.Slug())
 	}
 	if v.Tool == nil {
 		v.Kind = "RetiredTool"

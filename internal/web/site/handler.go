@@ -64,8 +64,8 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 	return template.FuncMap{
 		"score": func(score *float64) string { return formatScore(l, score) }, "average": func(average *float64) string { return formatNumber(l, average, 2, 2) },
 		"meterWidth": meterWidth, "label": func(code string) string { return label(l, code) },
-		"fullPrice":   func(price string) template.HTML { return fullPrice(l, price) },
-		"price":       func(price string) template.HTML { return showPrice(l, price) },
+		"fullPrice":   func(price string) template.HTML { return formatPrice(l, price, true) },
+		"price":       func(price string) template.HTML { return formatPrice(l, price, false) },
 		"catalogLang": func() template.HTMLAttr { return catalogLang(l) },
 		"langOf":      func(text, french string) template.HTMLAttr { return langOf(l, text, french) },
 		"inFrench":    func(texts ...string) template.HTML { return inFrench(l, texts...) },

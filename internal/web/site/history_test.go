@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -100,6 +101,62 @@ func TestEditionPage(t *testing.T) {
 			t.Errorf("%s: got %d to %q, want 301 to %s", from, got.Code, got.Header().Get("Location"), to)
 		}
 	}
+}
+
+// The changes of each edition explain its totals, and those of a category are all counted above.
+func TestEditionsReconcile(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := newLocalized(t, s)
+	sum := regexp.MustCompile(`(\d+)((?: [+−] \d+ [a-z ]+)+) = (\d+) ([a-z ]+?)s?\b`)
+	var before map[string]string
+	for number := 1; number <= 8; number++ {
+		body := escape.UnescapeString(get(t, handler, fmt.Sprintf("/en/editions/%d", number), 200))
+		_, lead, _ := strings.Cut(body, `<p class="lead">`)
+		lead, _, _ = strings.Cut(lead, "</p>")
+		totals := map[string]string{}
+		for _, m := range regexp.MustCompile(`(\d+) (tool|comparison|retired)`).FindAllStringSubmatch(lead, -1) {
+			totals[m[2]] = m[1]
+		}
+		explained := map[string]bool{}
+		for _, m := range sum.FindAllStringSubmatch(body, -1) {
+			what, total := m[4], 0
+			fmt.Sscan(m[1], &total)
+			for _, part := range regexp.MustCompile(`([+−]) (\d+)`).FindAllStringSubmatch(m[2], -1) {
+				count := 0
+				fmt.Sscan(part[2], &count)
+				total += map[string]int{"+": 1, "−": -1}[part[1]] * count
+			}
+			if m[1] != before[what] || m[3] != totals[what] || m[3] != strconv.Itoa(total) {
+				t.Errorf("edition %d: got %q, want %s to %s", number, m[0], before[what], totals[what])
+			}
+			explained[what] = true
+		}
+		for what, total := range totals {
+			check.True(t, number == 1 || explained[what] || total == before[what], "edition %d: got %s %s after %s without a reason", number, total, what, before[what])
+		}
+		figures := map[string]int{}
+		for _, m := range regexp.MustCompile(`<dt>([^<]+)</dt><dd>(\d+)</dd>`).FindAllStringSubmatch(body, -1) {
+			for column, names := range map[string]string{"new": "new tool", "retired": "retired tool", "scores": "score", "prices": "price"} {
+				if strings.Contains(m[1], names) {
+					count, _ := strconv.Atoi(m[2])
+					figures[column] += count
+				}
+			}
+		}
+		for _, m := range regexp.MustCompile(`<td class="number">(\d+)</td><td class="number">(\d+)</td><td class="number">(\d+)</td><td class="number">(\d+)</td>`).FindAllStringSubmatch(body, -1) {
+			for i, column := range []string{"new", "retired", "scores", "prices"} {
+				count, _ := strconv.Atoi(m[i+1])
+				figures[column] -= count
+			}
+		}
+		for column, left := range figures {
+			check.Equal(t, left, 0, "edition %d: %s that no category has", number, column)
+		}
+		before = totals
+	}
+	get(t, handler, "/en/editions/8", 200, "44 &#43; 4 new = 48 tools · 11 − 1 removed = 10 retired tools · 13 &#43; 2 new − 2 removed = 13 comparisons",
+		`<ins>7.7</ins></span> <strong class="part worse"><span aria-hidden="true">▼</span> −0.4</strong></span><span class="part">Announced end`, `<h2>Removed from the graveyard</h2>`, `<a href="/en/graveyard/tandem-code?as_of=7">`, "<dt>tool removed from the graveyard</dt>")
 }
 
 // A page with all kinds shortens long groups, and links to all of their changes. The
@@ -231,7 +288,7 @@ func TestTrendsPage(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/trends", 200, "Active tools", "Average score by category", "Largest gains", `href="/en/tools/plume"`, `<path class="s0" stroke-width="2" d="M`, "<td class=\"number\">48</td>")
+		body := get(t, handler, "/en/trends", 200, "Active tools", "at each edition, whenever they closed", "Average score by category", "Largest gains", `href="/en/tools/plume"`, `<path class="s0" stroke-width="2" d="M`, "<td class=\"number\">48</td>")
 		if charts, tables := strings.Count(body, `<figure class="figure">`), strings.Count(body, "<summary>Show as table"); charts != 6 || tables != 6 {
 			t.Errorf("got %d charts and %d tables, want 6 of each", charts, tables)
 		}
@@ -267,7 +324,7 @@ func TestGraveyardTimeline(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/graveyard", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, "<h3>August\u00a02026</h3>", "Retirements by month", `<rect class="`)
+		body := get(t, handler, "/en/graveyard", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, "<h3>August\u00a02026</h3>", "Retirements by month", `<rect class="`, "by the day they closed, even before the first edition")
 		check.Equal(t, strings.Count(body, `<tr><th scope="row">`), 27, "months in the table")
 		get(t, handler, "/fr/cimetiere", 200, "<h1>Cimetière</h1>", "<h3>août\u00a02026</h3>", "Disparitions par mois")
 		acquired := get(t, handler, "/en/graveyard?reason=acquis", 200, "<h3>June\u00a02025</h3>")

@@ -25,7 +25,7 @@ type homeView struct {
 		ToolsAvgScore                                           *float64
 	}
 	ScoreHistogram []bin
-	Categories     []category
+	Categories     categoryList
 	Best           struct{ Items []tool }
 	ScoreChanges   struct{ Nodes []toolChange }
 	PriceChanges   struct{ Nodes []toolChange }
@@ -117,8 +117,7 @@ func (c toolChange) Day() string { return cmp.Or(c.After.ChangedAt, dayOf(c.Publ
 
 // Direction returns "up" or "down", or "" if the prices cannot be compared.
 func (c toolChange) Direction() string {
-	direction, _ := pricing.Compare(pricing.Read(c.Before.Price), pricing.Read(c.After.Price))
-	return direction
+	return priceDelta(lang.English, c.Before.Price, c.After.Price, "").Direction
 }
 
 // priceChanges returns the latest changes of prices. A release may contain changes of several

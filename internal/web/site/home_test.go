@@ -38,7 +38,7 @@ func TestHomeChanges(t *testing.T) {
 	publishEditions(t, s)
 	handler := newSite(t, s)
 	body := get(t, handler, "/", 200, `<strong class="delta worse">−0.8</strong>`, `<strong class="delta better">&#43;0.5</strong>`,
-		`<del>€24.90/month</del>`, `<strong class="better">€19.90/month</strong>`, `<strong class="worse">€24/month</strong>`, `<time class="aside" datetime="2026-09-14">14 Sep 2026</time>`)
+		`<del>€24.90/month</del>`, `<strong class="better">€19.90/month</strong>`, `<strong class="worse">€24/month</strong>`, `<span class="aside">since <time datetime="2026-09-14">14 Sep 2026</time></span>`)
 	check.Equal(t, strings.Count(body, `<strong class="delta`), 5, "movers")
 	if got := regexp.MustCompile(`<svg class="spark" aria-hidden="true" viewBox="0 0 68 24"><path class="soft" stroke-width="1.5" d="M0 [\d.]+(L[\d.]+ [\d.]+)*L64 [\d.]+"></path>`).FindAllString(body, -1); len(got) != 10 {
 		t.Errorf("got %d sparklines, want one of each of 5 movers and 5 prices", len(got))

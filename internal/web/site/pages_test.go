@@ -291,6 +291,34 @@ func TestHistogram(t *testing.T) {
 }
 
 // The width of a bar is the average score in percent.
+func TestCategoriesAreInOrder(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := newLocalized(t, s)
+	links, columns := `<a href="/../(?:categories/|changes\?category=)[a-z]+(?:&amp;release=2)?"[^>]*>([^<]+)</`, `<th scope="col" class="number">([^<]+)</th>`
+	for _, page := range [][3]string{
+		{"/en/", links, "Agents Chat Code Images Research Video Voice Writing"}, {"/en/categories", links, "Agents Chat Code Images Research Video Voice Writing"},
+		{"/fr/categories", links, "Agents Chat Code Image Recherche Rédaction Vidéo Voix"}, {"/en/editions/2", links, "Agents Images Voice Code Research Video Writing"},
+		{"/en/trends", columns, "Agents Automatisation (removed) Chat Code Images Research Video Voice Writing"},
+	} {
+		var labels []string
+		_, main, _ := strings.Cut(get(t, handler, page[0], 200), "<main")
+		if page[1] == columns {
+			_, main, _ = strings.Cut(main, "<h2>Categories</h2>")
+		}
+		for _, m := range regexp.MustCompile(page[1]).FindAllStringSubmatch(main, -1) {
+			if !slices.Contains(labels, m[1]) {
+				labels = append(labels, m[1])
+			}
+		}
+		check.Equal(t, strings.Join(labels, " "), page[2], "%s", page[0])
+	}
+	get(t, handler, "/en/tools", 200, `>Research (6)</option>
+<option value="video" >Video (6)</option>
+<option value="voix" >Voice (6)</option>
+<option value="redaction" >Writing (6)</option>`)
+}
+
 func TestCategoryBars(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		body := get(t, handler, "/categories", 200)

@@ -11,7 +11,7 @@ import (
 type pricesView struct {
 	Feed       feedInfo
 	Changes    eventList
-	Categories []category
+	Categories categoryList
 	Editions   []editionEvents  `json:"-"`
 	Periods    []pricesOfPeriod `json:"-"` // a summary
 	Older      string           `json:"-"`
@@ -52,7 +52,7 @@ func (v *pricesView) find(ctx context.Context, s *Site, r *request) error {
 	v.Changes.Nodes = nil
 	for batch := 0; ; batch++ {
 		for _, e := range found.Nodes {
-			if newPriceChange(r.lang, textIn(e.Before, "price"), textIn(e.After, "price")).Direction == direction {
+			if priceDelta(r.lang, textIn(e.Before, "price"), textIn(e.After, "price"), "").Direction == direction {
 				v.Changes.Nodes = append(v.Changes.Nodes, e)
 			}
 		}

@@ -134,9 +134,6 @@ func (r *request) cacheKey() cache.Key {
 // Filtered reports whether the URL has parameters that select items.
 func (r *request) Filtered() bool { return len(r.query) > len(r.asOfQuery()) }
 
-// ShowAll returns the URL of the page without filters.
-func (r *request) ShowAll() string { return r.Link(r.path) }
-
 // Link returns the URL of a path of the catalog, given in parts, as of the
 // release that is viewed.
 func (r *request) Link(parts ...string) string {
@@ -150,9 +147,6 @@ func (r *request) Query(path, name, value string) string {
 	query.Set(name, value)
 	return page.WithQuery(path, query.Encode())
 }
-
-// Category returns the URL of a category, as of the release that is viewed.
-func (r *request) Category(slug string) string { return r.Link("/categories/", slug) }
 
 // HasCategory reports whether the release that is viewed has a category.
 func (r *request) HasCategory(slug string) bool { return r.shown.Category(slug) != nil }
@@ -192,13 +186,18 @@ func (r *request) asOfQuery() url.Values {
 	return query
 }
 
-// notFound reports that there is nothing with the requested slug now, or was in
-// the release that is viewed.
-func (r *request) notFound(now, then lang.Message) error {
+// notFound reports that there is nothing with a slug now, or was in the release that is
+// viewed.
+func (r *request) notFound(now, then lang.Message, slug string) *problem.Problem {
 	if r.AsOf() != "" {
 		now = then
 	}
-	return problem.New(problem.NotFound, string(now), r.Slug())
+	return problem.New(problem.NotFound, string(now), params.Truncate(slug))
+}
+
+// noTool reports that there is no such tool.
+func (r *request) noTool(slug string) *problem.Problem {
+	return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this edition.", slug)
 }
 
 // Path returns the path of the page.

@@ -14,7 +14,7 @@ import (
 type searchView struct {
 	Tools        listOf[tool]
 	RetiredTools listOf[tool]
-	Categories   []category
+	Categories   categoryList
 	Matching     []category        `json:"-"`
 	Comparisons  []comparison      `json:"-"` // of the tools that match
 	Similar      []page.Suggestion `json:"-"` // if nothing matches

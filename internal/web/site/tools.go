@@ -13,7 +13,7 @@ import (
 
 type toolsView struct {
 	Tools      listOf[tool]
-	Categories []category
+	Categories categoryList
 	Chips      []chip       `json:"-"`
 	Limits     []priceLimit `json:"-"`
 	Empty      string       `json:"-"` // why the list has no tools
@@ -120,7 +120,7 @@ type toolView struct {
 	Others      []tool         `json:"-"` // of the category, to compare with
 	History     *figure        `json:"-"` // nil if there is nothing to draw
 	Market      *figure        `json:"-"` // the category
-	LastPrice   *changeLine    `json:"-"` // the last change of the price, or nil
+	LastPrice   *delta         `json:"-"` // the last change of the price, or nil
 	Versions    versionHistory `json:"-"`
 }
 
@@ -129,7 +129,7 @@ func (v *toolView) prepare(_ context.Context, _ *Site, r *request) error {
 		if v.RetiredTool != nil {
 			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
 		}
-		return r.notFound("There is no tool “%s”.", "There was no tool “%s” in this edition.")
+		return r.noTool(r.Slug())
 	}
 	for _, other := range v.Tool.Category.Tools {
 		if other.Slug != v.Tool.Slug {
@@ -140,8 +140,7 @@ func (v *toolView) prepare(_ context.Context, _ *Site, r *request) error {
 	v.History = newToolHistory(r, v.Tool, v.Feed.UpdatedAt)
 	for i, e := range v.Tool.History {
 		if i > 0 && e.Price != v.Tool.History[i-1].Price {
-			v.LastPrice = newPriceChange(r.lang, v.Tool.History[i-1].Price, e.Price)
-			v.LastPrice.Since = e.At
+			v.LastPrice = new(priceDelta(r.lang, v.Tool.History[i-1].Price, e.Price, e.At))
 		}
 	}
 	v.Versions = newVersionHistory(r, v.Tool)

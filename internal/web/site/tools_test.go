@@ -47,7 +47,7 @@ func structured(t *testing.T, body string) map[string]map[string]any {
 
 func TestToolPage(t *testing.T) {
 	handler := onSQLite(t)
-	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict <span class="in-french">`, "quatre rédacteurs", "The review also covers: Price, Strengths, Limitations, Who it is for.", `href="/en/method"`, "8.1 out of 10", "<dt>rank in its category", "<dd>2nd of 5</dd>",
+	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict <span class="in-french">`, "quatre rédacteurs", "The review also covers: Price, Strengths, Limitations, Who it is for.", `href="/en/method"`, "8.1 out of 10", "<dt>rank among tested tools in its category", "<dd>2nd of 5</dd>",
 		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<text class="s1"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
 		`<meta name="description" content="Plume scores 8.1 out of 10. Price: €19.90/month.`, "<h2>History</h2>")
 	get(t, handler, "/fr/tools/plume", 200, `<h2>Verdict</h2>`, "Limites", "8,1 sur 10", "<dd>2e sur 5</dd>", "19,90\u00a0€/mois", `<html lang="fr">`)

@@ -4,16 +4,17 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"palmares/graph"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/text"
 	"palmares/internal/web/chart"
 )
 
 type trendsView struct {
-	Feed  feedInfo
-	Stats struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
+	Feed feedInfo
 	// Releases are the newest, at most 200.
 	Releases struct {
 		TotalCount int
@@ -127,9 +128,13 @@ func (v *trendsView) draw(r *request) {
 			continue
 		}
 		if v.Catalog = append(v.Catalog, f); c.id == "retired" {
+			f.Notes = append(f.Notes, r.lang.Text("Tools in the graveyard at each edition, whenever they closed."))
 			f.remarkFalls(plots[0])
 		}
 	}
+	slices.SortStableFunc(v.Series, func(a, b categorySeries) int {
+		return strings.Compare(text.Fold(r.named(a.Key).Label), text.Fold(r.named(b.Key).Label))
+	})
 	v.addCategories(r, "category-scores", "Average score by category", "mean_score", chart.Score)
 	v.addCategories(r, "category-prices", "Average price per month by category", "mean_monthly_price", chart.Euros)
 	r.figures = slices.Concat(v.Catalog, v.ByCategory)
@@ -164,7 +169,7 @@ func (v *trendsView) addCategories(r *request, id string, title lang.Message, me
 			}
 		}
 	}
-	if f.IsCatalog = true; f.drawTimes(&t, v.Feed.UpdatedAt) != nil && len(t.Slots) > 1 {
+	if f.drawTimes(&t, v.Feed.UpdatedAt) != nil && len(t.Slots) > 1 {
 		v.ByCategory = append(v.ByCategory, f)
 	}
 }

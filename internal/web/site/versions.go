@@ -52,6 +52,7 @@ type fieldChange struct {
 	Field  string
 	Before *fieldValue
 	After  fieldValue
+	delta  // of a price or score, if both are known
 }
 
 type fieldValue struct {
@@ -70,6 +71,13 @@ func newVersionHistory(r *request, t *tool) versionHistory {
 	for _, v := range versions[:min(len(versions), maxVersions)] {
 		entry := versionEntry{
 			Event: r.lang.Text(v.event()), Release: v.FirstRelease, Date: v.Date, Changes: v.changes(r),
+		}
+		for i := range entry.Changes {
+			for _, e := range t.History {
+				if c := &entry.Changes[i]; c.name == "price" && c.Before != nil && e.At <= v.Date && e.Price == textIn(v.After, "price") {
+					c.Since = e.At
+				}
+			}
 		}
 		if isReadable(r.shown, v.FirstRelease) {
 			entry.Path = v.pageAsOf(slug, v.FirstRelease)
@@ -177,11 +185,25 @@ func (v *version) changesOf(r *request, fields []string) (changes []fieldChange)
 			start = differenceStart(from, to)
 			shown := showField(l, field, excerpt(from, start), before)
 			change.Before = &shown
+			change.delta = v.delta(l, field)
 		}
 		change.After = showField(l, field, excerpt(to, start), after)
 		changes = append(changes, change)
 	}
 	return changes
+}
+
+// delta returns how a price or score changed; zero for any other field.
+func (v *version) delta(l lang.Language, field string) (d delta) {
+	before, known := v.Before[field].(float64)
+	after, stillKnown := v.After[field].(float64)
+	switch {
+	case field == "price":
+		d = priceDelta(l, textIn(v.Before, field), textIn(v.After, field), textIn(v.After, "changed_at"))
+	case field == "score" && known && stillKnown:
+		d = scoreDelta(l, before, after)
+	}
+	return d
 }
 
 // fieldName returns the name of a field.
@@ -234,14 +256,16 @@ func fieldText(r *request, field string, value any) string {
 var frenchFields = []string{"category", "tagline", "note", "label", "winner_note"}
 
 func showField(l lang.Language, field, text string, value any) fieldValue {
-	switch price, isText := value.(string); {
-	case value != nil && slices.Contains(frenchFields, field):
+	if value != nil && slices.Contains(frenchFields, field) {
 		return fieldValue{lang.Typeset(text), catalogLang(l)}
-	case isText && field == "price":
-		_, attribute := formatPrice(l, price)
-		return fieldValue{text, attribute}
 	}
-	return fieldValue{Text: text}
+	shown := fieldValue{Text: text}
+	if price, isText := value.(string); isText && field == "price" {
+		if _, ok := words.Price(l, price); !ok {
+			shown.Lang = catalogLang(l)
+		}
+	}
+	return shown
 }
 
 const (

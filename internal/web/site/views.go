@@ -1,13 +1,16 @@
 package site
 
 import (
+	"encoding/json"
 	"html/template"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	catalog "palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
+	"palmares/internal/core/text"
 	"palmares/internal/web/words"
 )
 
@@ -30,6 +33,16 @@ type category struct {
 	ToolCount                int
 	AvgScore                 *float64
 	Tools                    []tool
+}
+
+// categoryList is in the order of the labels, which the API only has in French.
+type categoryList []category
+
+// UnmarshalJSON reads and sorts the categories of a result.
+func (all *categoryList) UnmarshalJSON(result []byte) error {
+	err := json.Unmarshal(result, (*[]category)(all))
+	slices.SortStableFunc(*all, func(a, b category) int { return strings.Compare(text.Fold(a.Label), text.Fold(b.Label)) })
+	return err
 }
 
 // tool is an active or a retired tool.
@@ -70,22 +83,13 @@ type rank struct {
 	Previous     *int // in the previous edition
 }
 
-// Direction says where the tool has moved since the previous edition; "" if it has not.
-func (r rank) Direction() string {
-	switch {
-	case r.Previous == nil || *r.Previous == r.Position:
-		return ""
-	case r.Better():
-		return "up"
+// Moved returns by how many places the tool has moved since the previous edition.
+func (r rank) Moved() (d delta) {
+	if r.Previous != nil && *r.Previous != r.Position {
+		d = newDelta(*r.Previous-r.Position > 0, strconv.Itoa(max(r.Position-*r.Previous, *r.Previous-r.Position)))
 	}
-	return "down"
+	return d
 }
-
-// Better reports whether the tool has risen.
-func (r rank) Better() bool { return r.Position < *r.Previous }
-
-// Amount is the number of places that the tool has moved.
-func (r rank) Amount() int { return max(r.Position-*r.Previous, *r.Previous-r.Position) }
 
 // source is where a field of a tool was checked.
 type source struct{ Field, URL, CheckedAt string }

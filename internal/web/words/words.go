@@ -11,66 +11,52 @@ import (
 	"palmares/internal/web/chart"
 )
 
-// fields are the words for metrics of series and for fields of results, in lower case
-// without underscores. Those of records are added to them.
-var fields = map[string]lang.Message{
-	"tool": "Tool", "toola": "First tool", "toolb": "Second tool", "month": "Month", "period": "Period", "start": "From", "from": "From", "since": "From", "to": "To",
-	"metric": "Figure", "value": "Value", "key": "Key", "list": "Group", "count": "Number", "tools": "Tools", "toolcount": "Tools", "total": "Total", "before": "Before", "after": "After",
-	"change": "Change", "percent": "Change in percent", "wins": "Wins", "winrate": "Win rate", "publishedat": "Published", "billingperiod": "Billing period",
-	"tested": "Tested tools", "additions": "Added tools", "winnername": "Winner", "retirements": "Retired tools", "toolstotal": "Active tools", "toolsretired": "Retired tools",
-	"toolstested": "Tested tools", "comparisonstotal": "Comparisons", "meandayssinceupdate": "Average days since the last review",
-	"mediandayssinceupdate": "Median days since the last review",
+// field is what pages call a field of results or a metric of series, and its unit.
+type field struct {
+	name lang.Message
+	unit chart.Unit
 }
 
-// ratings are the fields whose values are like scores, and their averages.
-var ratings = map[string]bool{}
+// fields are in lower case without underscores. Those of records, and of statistics of
+// scores and prices, are added to them.
+var fields = map[string]field{
+	"tool": {name: "Tool"}, "toola": {name: "First tool"}, "toolb": {name: "Second tool"}, "winnername": {name: "Winner"}, "metric": {name: "Figure"}, "key": {name: "Key"}, "list": {name: "Group"},
+	"month": {name: "Month"}, "period": {name: "Period"}, "start": {name: "From"}, "from": {name: "From"}, "since": {name: "From"}, "to": {name: "To"}, "publishedat": {name: "Published"}, "billingperiod": {name: "Billing period"},
+	"value": {name: "Value"}, "before": {name: "Before"}, "after": {name: "After"}, "change": {name: "Change"}, "percent": {"Change in percent", chart.Percent}, "winrate": {"Win rate", chart.Proportion},
+	"count": {"Number", chart.Count}, "total": {"Total", chart.Count}, "totalcount": {"Total", chart.Count}, "wins": {"Wins", chart.Count}, "tools": {"Tools", chart.Count}, "toolcount": {"Tools", chart.Count},
+	"tested": {"Tested tools", chart.Count}, "toolstested": {"Tested tools", chart.Count}, "toolstotal": {"Active tools", chart.Count}, "comparisonstotal": {"Comparisons", chart.Count},
+	"additions": {"Added tools", chart.Count}, "retirements": {"Retired tools", chart.Count}, "toolsretired": {"Retired tools", chart.Count},
+	"meandayssinceupdate": {"Average days since the last review", chart.Days}, "mediandayssinceupdate": {"Median days since the last review", chart.Days},
+}
 
 func init() {
 	for _, f := range record.Fields {
-		key := plain.Replace(f.Name)
-		fields[key] = f.Label
+		key, unit := plain.Replace(f.Name), chart.Number
 		if f.Mean != "" {
-			fields["mean"+key] = f.Mean
-			ratings[key], ratings["mean"+key] = true, true
+			unit = chart.Score
+			fields["mean"+key] = field{f.Mean, unit}
 		}
+		fields[key] = field{f.Label, unit}
 	}
-}
-
-// statistics are the beginnings of fields that summarize scores or prices.
-var statistics = map[string][2]lang.Message{
-	"avg": {"Average score", "Average monthly price, €"}, "mean": {"Average score", "Average monthly price, €"}, "toolsavg": {"Average score", "Average monthly price, €"},
-	"median": {"Median score", "Median monthly price, €"}, "min": {"Lowest score", "Lowest monthly price, €"}, "max": {"Highest score", "Highest monthly price, €"},
-	"p25": {"Score, 25th percentile", "Monthly price, 25th percentile, €"}, "p75": {"Score, 75th percentile", "Monthly price, 75th percentile, €"},
-	"p90": {"Score, 90th percentile", "Monthly price, 90th percentile, €"}, "": {"Score", "Monthly price, €"}, "previous": {"Previous score", "Previous monthly price, €"},
+	for prefix, names := range map[string][2]lang.Message{
+		"": {"Score", "Monthly price, €"}, "previous": {"Previous score", "Previous monthly price, €"}, "min": {"Lowest score", "Lowest monthly price, €"}, "max": {"Highest score", "Highest monthly price, €"},
+		"avg": {"Average score", "Average monthly price, €"}, "mean": {"Average score", "Average monthly price, €"}, "toolsavg": {"Average score", "Average monthly price, €"},
+		"median": {"Median score", "Median monthly price, €"}, "p25": {"Score, 25th percentile", "Monthly price, 25th percentile, €"},
+		"p75": {"Score, 75th percentile", "Monthly price, 75th percentile, €"}, "p90": {"Score, 90th percentile", "Monthly price, 90th percentile, €"},
+	} {
+		fields[prefix+"score"], fields[prefix+"monthlyprice"] = field{names[0], chart.Score}, field{names[1], chart.Euros}
+	}
 }
 
 var plain = strings.NewReplacer("_", "")
 
 // Field returns the words for a field, with its unit, and the unit. An unlisted one is
 // split into its words.
-func Field(l lang.Language, field string) (name string, unit chart.Unit) {
-	key := strings.ToLower(plain.Replace(field))
-	for i, suffix := range []string{"score", "monthlyprice"} {
-		if start, ok := strings.CutSuffix(key, suffix); ok && statistics[start][i] != "" {
-			return l.Text(statistics[start][i]), []chart.Unit{chart.Score, chart.Euros}[i]
-		}
+func Field(l lang.Language, name string) (words string, unit chart.Unit) {
+	if f, ok := fields[strings.ToLower(plain.Replace(name))]; ok {
+		return l.Text(f.name), f.unit
 	}
-	switch {
-	case key == "percent":
-		unit = chart.Percent
-	case key == "winrate":
-		unit = chart.Proportion
-	case ratings[key]:
-		unit = chart.Score
-	case strings.HasSuffix(key, "dayssinceupdate"):
-		unit = chart.Days
-	case strings.HasSuffix(key, "count") || strings.HasSuffix(key, "total") || key == "tools" || key == "wins" || key == "tested" || key == "toolstested" || IsFlow(key) || key == "toolsretired":
-		unit = chart.Count
-	}
-	if name, ok := fields[key]; ok {
-		return l.Text(name), unit
-	}
-	return Sentence(field), unit
+	return Sentence(name), chart.Number
 }
 
 // Input returns the words for a number that a reader chooses, with its unit.
