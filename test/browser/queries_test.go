@@ -203,7 +203,7 @@ func checkFrame(t *testing.T, p *browser.Page, code string) {
 // panelCharts are what the panels draw, which is what their descriptions are about.
 var panelCharts = map[string]string{
 	"score-movers": "Change by tool", "price-drops": "Change in percent by tool", "scores-by-category-and-month": "Average score over time by category",
-	"scores-by-pricing": "Number by group", "retirements": "Number over time by reason", "good-and-affordable": "Score by tool",
+	"scores-by-pricing": "Number by pricing", "retirements": "Number over time by reason", "good-and-affordable": "Score by tool",
 	"compared-with": "Score by second tool", "win-rates": "Win rate by tool", "newest-tools": "Score by tool",
 	"price-increases": "Number over time by category", "key-figures": "Key figures", "category-by-pricing": "Number by category and pricing",
 	"not-updated": "Score by tool", "monthly-prices": "Average monthly price, € by category", "growth": "Figures over time",

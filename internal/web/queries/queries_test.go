@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,6 @@ import (
 
 	"palmares/graph"
 	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
@@ -78,10 +78,11 @@ func eachOf(rows [][]jsontext.Value) func(func([]jsontext.Value) error) error {
 }
 
 // A page has the rows of the CSV: an item whose inner list is empty has one without the
-// values of the list. Independent lists are shown as JSON.
+// values of the list. Independent lists are shown as JSON. Names are words: those of values
+// that distinguish lists, of aliases, and of categories that have been removed.
 func TestTable(t *testing.T) {
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	feedtest.Publish(t, s, demo.Catalog())
+	feedtest.PublishDemo(t, s)
 	memory := cache.New(1<<20, nil, log)
 	wanted := []struct{ text, want string }{
 		{`{tools(filter: {slugs: ["plume", "enclume-8"]}) {items {slug comparisonConnection(first: 0) {nodes {slug}}}}}`, "slug|comparisonConnection.nodes.slug\nenclume-8|\nplume|"},
@@ -100,6 +101,14 @@ func TestTable(t *testing.T) {
 	for i, e := range wanted {
 		all = append(all, saved.BuiltIn{Name: fmt.Sprint("query-", i), Title: "X", Text: e.text})
 	}
+	named := map[string]string{ // the title of the chart, and the first column of the table
+		`{a: scoreHistogram(filter: {pricings: [gratuit]}) {from count} b: scoreHistogram(filter: {pricings: [payant]}) {from count}}`: "Number by pricing: Pricing, Free, Paid",
+		`{freeTools: scoreHistogram(filter: {categories: ["chat"]}) {from count} others: scoreHistogram {from count}}`:                 "Number by group: Group, Free tools, Others",
+		`{series(metrics: [mean_score], by: category, every: month) {key points {period value}}}`:                                      "Average score over time by category: Category, Agents, Automation, Chat, Code, Images, Research, Writing, Video, Voice",
+	}
+	for text := range named {
+		all = append(all, saved.BuiltIn{Name: fmt.Sprint("query-", len(all)), Title: "X", Text: text})
+	}
 	queries, err := saved.New(saved.Config{Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log, BuiltIn: all})
 	check.OK(t, err)
 	for i, e := range wanted {
@@ -116,6 +125,20 @@ func TestTable(t *testing.T) {
 			lines = append(lines, strings.Join(cells, "|"))
 		}
 		check.Equal(t, strings.Join(lines, "\n"), e.want, e.text)
+	}
+	for _, b := range all[len(wanted):] {
+		view, err := queries.View(httptest.NewRequest(http.MethodGet, "/q/palmares/"+b.Name, nil))
+		check.OK(t, err)
+		grid, err := view.Grid(t.Context())
+		check.OK(t, err)
+		shown, names := &table{Grid: grid}, readCatalog(t.Context(), lang.English, view, queries.Executor)
+		title := newChart(lang.English, shown, saved.Chart{}, names).Title
+		shown.addWords(lang.English, names)
+		texts := []string{shown.Headings[0]}
+		for _, r := range shown.Rows {
+			texts = append(texts, r[0].Text)
+		}
+		check.Equal(t, title+": "+strings.Join(slices.Compact(texts), ", "), named[b.Text], b.Text)
 	}
 	many := tableOf(t, "["+strings.Repeat(`{"n":1},`, 600)+`{"n":1}]`)
 	check.Equal(t, len(many.Rows), 500)
