@@ -384,7 +384,7 @@ func (p *Portal) show(v *visit, name string, data any) error {
 		if status = reason.Code.Status(); status >= http.StatusInternalServerError {
 			return v.invalid
 		}
-		content.FormError = reason.In(content.Language)
+		content.FormError, content.FormField = reason.In(content.Language), reason.Param
 	}
 	return pages.Write(v.w, status, name, content)
 }

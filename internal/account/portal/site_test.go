@@ -309,6 +309,14 @@ func wantPage(t *testing.T, got response, status int, texts ...string) {
 	}
 }
 
+// invalidField returns the fields that a page marks as invalid.
+func invalidField(page response) (fields string) {
+	for _, found := range regexp.MustCompile(` id="([a-z]+)"[^>]* aria-invalid="true"`).FindAllStringSubmatch(page.text, -1) {
+		fields += found[1]
+	}
+	return fields
+}
+
 func wantNoText(t *testing.T, got response, texts ...string) {
 	t.Helper()
 	for _, text := range texts {

@@ -82,6 +82,8 @@ func TestRead(t *testing.T) {
 				check.MustTrue(t, errors.As(err, &p), "%.40q, form %t: got %v, want %s", c.query, form, err, want)
 				check.Equal(t, p.Code, problem.BadInput, "%.40q, form %t", c.query, form)
 				check.Equal(t, p.Message, want, "%.40q, form %t", c.query, form)
+				first, _, _ := strings.Cut(want, " ")
+				check.Equal(t, p.Param, strings.TrimPrefix(first, "The"), "%.40q, form %t", c.query, form)
 				continue
 			}
 			check.Equal(t, fmt.Sprint(values), want, "%.40q, form %t", c.query, form)
