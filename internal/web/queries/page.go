@@ -62,6 +62,7 @@ type queryPage struct {
 	Share     string // URL of the page, or "" if it is private
 	Snippet   string // HTML that embeds the chart
 	Problem   string // what is wrong with the parameters
+	Wrong     string // name of the parameter that is wrong, or ""
 	Release   int
 	UpdatedAt string
 }
@@ -142,7 +143,7 @@ func (p *Pages) render(header http.Header, r *http.Request, name string) (send f
 	l := languageOf(r)
 	if data.Err != nil {
 		reason := problem.Of(data.Err)
-		status, data.Problem = reason.Code.Status(), reason.In(l)
+		status, data.Problem, data.Wrong = reason.Code.Status(), reason.In(l), reason.Param
 	}
 	caching := "private, no-cache"
 	if data.Public && r.Header.Get("Authorization") == "" && r.Header.Get("Cookie") == "" && !r.URL.Query().Has("token") {
@@ -212,13 +213,13 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	if err := data.draw(r.Context(), l, p.Queries.Executor); err != nil {
 		return nil, err
 	}
-	height := tableHeight
+	height, style := tableHeight, fmt.Sprint(tableHeight, "px")
 	if data.Chart != nil {
-		height = data.Chart.FrameHeight(data.Title, data.Chart.Title+", "+l.Text("Edition %d", data.Release)+" "+l.DayOf(data.UpdatedAt), p.Credit)
+		height, style = data.Chart.FrameHeight(data.Title, data.Chart.Title+", "+l.Text("Edition %d", data.Release)+" "+l.DayOf(data.UpdatedAt), p.Credit)
 	}
 	if view.Public {
 		embed := p.PublicURL + localPath(r, page.WithQuery(view.Address+"/embed", withoutToken(r.URL)))
-		data.Snippet = fmt.Sprintf(`<iframe src="%s" title="%s" width="100%%" height="%d" loading="lazy" style="border:0"></iframe>`, html.EscapeString(embed), html.EscapeString(data.Title), height)
+		data.Snippet = fmt.Sprintf(`<div style="container-type:inline-size"><iframe src="%s" title="%s" width="100%%" height="%d" loading="lazy" style="border:0;height:%s"></iframe></div>`, html.EscapeString(embed), html.EscapeString(data.Title), height, style)
 	}
 	for extension := range chart.ContentTypes {
 		data.Images = append(data.Images, link{strings.ToUpper(extension), page.LocalPath(l, page.WithQuery(view.Address+"."+extension, r.URL.RawQuery))})

@@ -370,9 +370,10 @@ func TestPageEscapesTexts(t *testing.T) {
 		}
 		page, err := templates.Render("query", page.Content{Data: &queryPage{
 			View:  &saved.View{Title: evil, Description: evil, Text: evil, Address: "/q/a/b"},
-			Owner: evil, Problem: evil, Share: evil, Snippet: evil, Table: shown, Chart: c, Fields: []field{{Name: evil, Value: evil, Preset: evil}, {Name: "e", Values: []string{evil}}},
+			Owner: evil, Problem: evil, Wrong: "e", Share: evil, Snippet: evil, Table: shown, Chart: c, Fields: []field{{Name: evil, Value: evil, Preset: evil}, {Name: "e", Values: []string{evil}}},
 		}})
 		check.OK(t, err)
+		check.Contains(t, string(page), `name="e" aria-invalid="true"`)
 		if strings.Contains(string(page), "<script>alert") || strings.Contains(string(page), `"' onload=x`) || !strings.Contains(string(page), "&lt;script&gt;alert") {
 			t.Errorf("got a page with unescaped texts, want none:\n%s", page)
 		}
