@@ -64,6 +64,7 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 		Mail:    s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
 		Billing: billing.New(billing.Config{Store: db, Log: log}),
 		Example: func(context.Context) string { return "/api/v1/tools" }, Preview: queries.Preview,
+		Charge: func(*http.Request) (func(), error) { return func() {}, nil }, Count: func(http.ResponseWriter, *http.Request) error { return nil },
 	}
 	memory := cache.New(1<<20, nil, log)
 	executor := graphtest.New(graph.Config{Catalog: db, Log: log, Cache: memory, Tools: func() int { return 0 }})
