@@ -27,9 +27,6 @@ func TestInvalidForms(t *testing.T) {
 		"large":      {strings.NewReader("name=" + strings.Repeat("x", 20<<10)), 413, "larger than"},
 		"broken":     {strings.NewReader("name=%zz"), 400, "could not be read"},
 		"semicolons": {strings.NewReader("name=a;b=c"), 400, "could not be read"},
-		"not UTF-8":  {strings.NewReader("name=%ff%fe"), 400, "a single line"},
-		"many lines": {strings.NewReader("name=a%0Ab"), 400, "a single line"},
-		"long":       {strings.NewReader("name=" + strings.Repeat("n", 81)), 400, "80 characters"},
 		"NUL byte":   {strings.NewReader("name=%00"), 400, "a single line"},
 	} {
 		t.Run(name, func(t *testing.T) { wantPage(t, b.send("POST", "/account/keys", c.body), c.status, c.text) })

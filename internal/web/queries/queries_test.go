@@ -3,7 +3,6 @@ package queries
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,15 +14,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"palmares/graph"
-	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed/feedtest"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	items "palmares/internal/core/table"
 	"palmares/internal/dev/check"
-	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
@@ -81,9 +75,6 @@ func eachOf(rows [][]jsontext.Value) func(func([]jsontext.Value) error) error {
 // values of the list. Independent lists are shown as JSON. Names are words: those of values
 // that distinguish lists, of aliases, and of categories that have been removed.
 func TestTable(t *testing.T) {
-	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	feedtest.PublishDemo(t, s)
-	memory := cache.New(1<<20, nil, log)
 	wanted := []struct{ text, want string }{
 		{`{tools(filter: {slugs: ["plume", "enclume-8"]}) {items {slug comparisonConnection(first: 0) {nodes {slug}}}}}`, "slug|comparisonConnection.nodes.slug\nenclume-8|\nplume|"},
 		{`{stats {toolsTotal}}`, "toolsTotal\n48"},
@@ -109,8 +100,7 @@ func TestTable(t *testing.T) {
 	for text := range named {
 		all = append(all, saved.BuiltIn{Name: fmt.Sprint("query-", len(all)), Title: "X", Text: text})
 	}
-	queries, err := saved.New(saved.Config{Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log, BuiltIn: all})
-	check.OK(t, err)
+	queries := newPages(t, all...).Queries
 	for i, e := range wanted {
 		view, err := queries.View(httptest.NewRequest(http.MethodGet, fmt.Sprint("/q/palmares/query-", i), nil))
 		check.OK(t, err)
