@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -159,8 +160,10 @@ func TestUncertainChange(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteSite(t)
 	for unsure, text := range map[bool]string{false: "Nothing was changed", true: "may or may not have been saved"} {
-		b := s.browser()
-		got := b.failWith(&store.Error{Message: "the words of a database", CommitUnknown: unsure})
+		w := httptest.NewRecorder()
+		s.setHeaders(w.Header())
+		s.fail(&visit{Request: httptest.NewRequest("POST", home, nil), w: w}, &store.Error{Message: "the words of a database", CommitUnknown: unsure})
+		got := newResponse(w)
 		wantPage(t, got, 503, text)
 		wantNoText(t, got, "the words of a database")
 		if unsure {

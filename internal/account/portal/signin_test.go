@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/core/lang"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/notify/mail"
 )
 
 func TestSignUpByLink(t *testing.T) {
@@ -202,7 +204,7 @@ func TestFullQueue(t *testing.T) {
 	s.smtp.Stop()
 	full := false
 	for range 1100 {
-		if full = s.Mail.Enqueue(someEmail("x@example.com")) != nil; full {
+		if full = s.Mail.Enqueue(mail.ProEnded(lang.English, "x@example.com", "x", "https://x.example")) != nil; full {
 			break
 		}
 	}

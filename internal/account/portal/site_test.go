@@ -326,30 +326,4 @@ func wantNoText(t *testing.T, got response, texts ...string) {
 	}
 }
 
-func concurrently(times int, do func(i int)) {
-	var ready, all sync.WaitGroup
-	ready.Add(1)
-	for i := range times {
-		all.Go(func() {
-			ready.Wait()
-			do(i)
-		})
-	}
-	ready.Done()
-	all.Wait()
-}
-
-// someEmail returns some email.
-func someEmail(email string) ourmail.Message {
-	return ourmail.ProEnded(lang.English, email, "x", "https://x.example")
-}
-
 func planOf(name string) account.Plan { return account.Plan(name) }
-
-// failWith returns the response to a request that fails with an error.
-func (b *browser) failWith(err error) response {
-	recorder := httptest.NewRecorder()
-	b.site.setHeaders(recorder.Header())
-	b.site.fail(&visit{Request: httptest.NewRequest("POST", home, nil), w: recorder}, err)
-	return newResponse(recorder)
-}

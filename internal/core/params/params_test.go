@@ -39,6 +39,7 @@ func TestRead(t *testing.T) {
 		{"other=%20x&limit=3", "map[limit:3]", "map[limit:3]"},
 		{"limit=abc", `limit must be an integer from 1 to 200 (got "abc").`, `limit must be an integer from 1 to 200 (got "abc").`},
 		{"limit=0", `limit must be an integer from 1 to 200 (got "0").`, `limit must be an integer from 1 to 200 (got "0").`},
+		{"limit=201", `limit must be an integer from 1 to 200 (got "201").`, `limit must be an integer from 1 to 200 (got "201").`},
 		{"limit=%2B5", `limit must be an integer from 1 to 200 (got "+5").`, `limit must be an integer from 1 to 200 (got "+5").`},
 		{"limit=99999999999999999999", `limit must be an integer from 1 to 200 (got "99999999999999999999").`, `limit must be an integer from 1 to 200 (got "99999999999999999999").`},
 		{"limit=", `limit must be an integer from 1 to 200 (got "").`, "map[]"},
