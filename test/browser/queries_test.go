@@ -178,24 +178,33 @@ func checkEmbedding(t *testing.T, p *browser.Page, code string) {
 	p.Screenshot("query-embed")
 }
 
-// checkFrame opens a frame of the height that code for other sites has, at several widths.
+// checkFrame opens what code for other sites shows, at several widths, and compares it with the
+// height that the code has there.
 func checkFrame(t *testing.T, p *browser.Page, code string) {
 	t.Helper()
-	found := regexp.MustCompile(`src="([^"]+)".* height="(\d+)"`).FindStringSubmatch(code)
-	check.Must(t, len(found), 3, "parts of %s", code)
+	found := regexp.MustCompile(`src="([^"]+)".* height="(\d+)".*;height:([^"]+)"`).FindStringSubmatch(code)
+	check.Must(t, len(found), 4, "parts of %s", code)
 	p.Go(found[1])
 	for _, width := range []int{320, 500, 700, 1_200} {
 		p.Change(browser.Look{Width: width})
 		var size struct {
-			Width, Height, Chart float64
-			Drawings             int
+			Width, Height, Frame, Chart float64
+			Drawings                    int
 		}
-		p.Eval(`(drawings => ({width: document.documentElement.scrollWidth, height: document.querySelector("main").getBoundingClientRect().height,
-			drawings: drawings.length, chart: Math.max(...drawings.map(svg => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))
-		}))([...document.querySelectorAll("svg.chart")].filter(svg => svg.checkVisibility()))`, &size)
-		height, _ := strconv.Atoi(found[2])
-		if size.Width > float64(width) || size.Height > float64(height) || size.Drawings != 1 || size.Chart > 1.25 {
-			t.Errorf("%s at %d: got %+v in %s pixels, want one chart that fits and is hardly stretched", found[1], width, size, found[2])
+		p.Eval(fmt.Sprintf(`(drawings => {
+			const box = document.body.appendChild(document.createElement("div")), frame = box.appendChild(document.createElement("div"));
+			box.style.cssText = "container-type: inline-size; width: 100vw";
+			frame.style.height = %q;
+			const height = frame.getBoundingClientRect().height;
+			box.remove();
+			return {
+				width: document.documentElement.scrollWidth, height: document.querySelector("main").getBoundingClientRect().height, frame: height,
+				drawings: drawings.length, chart: Math.max(...drawings.map(svg => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)),
+			};
+		})([...document.querySelectorAll("svg.chart")].filter(svg => svg.checkVisibility()))`, found[3]), &size)
+		highest, _ := strconv.ParseFloat(found[2], 64)
+		if size.Width > float64(width) || size.Height > size.Frame || size.Height < size.Frame-24 || size.Height > highest || size.Drawings != 1 || size.Chart > 1.25 {
+			t.Errorf("%s at %d: got %+v in at most %g pixels, want one chart that fits, leaves at most 24 pixels, and is hardly stretched", found[1], width, size, highest)
 		}
 	}
 }
@@ -203,7 +212,7 @@ func checkFrame(t *testing.T, p *browser.Page, code string) {
 // panelCharts are what the panels draw, which is what their descriptions are about.
 var panelCharts = map[string]string{
 	"score-movers": "Change by tool", "price-drops": "Change in percent by tool", "scores-by-category-and-month": "Average score over time by category",
-	"scores-by-pricing": "Number by group", "retirements": "Number over time by reason", "good-and-affordable": "Score by tool",
+	"scores-by-pricing": "Number by pricing", "retirements": "Number over time by reason", "good-and-affordable": "Score by tool",
 	"compared-with": "Score by second tool", "win-rates": "Win rate by tool", "newest-tools": "Score by tool",
 	"price-increases": "Number over time by category", "key-figures": "Key figures", "category-by-pricing": "Number by category and pricing",
 	"not-updated": "Score by tool", "monthly-prices": "Average monthly price, € by category", "growth": "Figures over time",
@@ -223,8 +232,8 @@ func TestGallery(t *testing.T) {
 		for _, address := range addresses {
 			p.Go(address)
 			checkLanguage(t, p, view.Language, address)
-			if !p.Exists("svg.chart :is(rect, path, text)") || !p.Exists("main table") {
-				t.Errorf("%s: got no chart or table, want both", address)
+			if !p.Exists("svg.chart :is(rect, path, text)") || !p.Exists(".figure ~ .scroll table") || !p.Exists(".scroll:has(table) ~ section #data") {
+				t.Errorf("%s: got no chart above a table above the files, want one", address)
 			}
 			name := address[strings.LastIndexByte(address, '/')+1:]
 			if got, want := p.Text("figcaption"), panelCharts[name]+", "; view.Language == lang.English && !strings.HasPrefix(got, want) {

@@ -1,10 +1,8 @@
 package portal
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
-	"slices"
 
 	"palmares/auth"
 	"palmares/internal/account/oauth"
@@ -66,17 +64,9 @@ func (p *Portal) connect(v *visit) error {
 
 func (p *Portal) application(v *visit) (auth.Grant, error) {
 	all, err := p.accounts.Grants(v.Context(), v.account)
-	at := slices.IndexFunc(all, func(g auth.Grant) bool { return g.ID == v.PathValue("id") })
-	if at < 0 {
-		return auth.Grant{}, cmp.Or[error](err, problem.New(problem.NotFound, "This application is not connected to your account."))
-	}
-	return all[at], nil
+	return find(all, err, func(g auth.Grant) bool { return g.ID == v.PathValue("id") }, problem.New(problem.NotFound, "This application is not connected to your account."))
 }
 
 func (p *Portal) disconnect(v *visit, g auth.Grant) error {
-	if err := p.accounts.RevokeGrant(v.Context(), v.account, g.ID); err != nil {
-		return err
-	}
-	p.Keyring.ForgetAccount(v.account.ID)
-	return p.redirect(v, "/account?done=disconnected")
+	return p.changed(v, p.accounts.RevokeGrant(v.Context(), v.account, g.ID), "/account?done=disconnected")
 }

@@ -1,11 +1,9 @@
 package portal
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -49,10 +47,8 @@ func (p *Portal) download(v *visit) error {
 	if r.URL = (&url.URL{Path: filesPath + file, RawQuery: v.URL.RawQuery}); !p.IsDownload(r) {
 		return p.notFound(v)
 	}
-	if p.Count != nil {
-		if err := p.Count(v.w, r); err != nil {
-			return err
-		}
+	if err := p.Count(v.w, r); err != nil {
+		return err
 	}
 	p.API.ServeHTTP(privateWriter{v.w}, r)
 	return nil
@@ -70,14 +66,12 @@ func (w privateWriter) WriteHeader(status int) {
 // Unwrap lets the API flush the response.
 func (w privateWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (p *Portal) showDownloads(v *visit) error { return p.showDownloadsWith(v, "") }
-
-func (p *Portal) showDownloadsWith(v *visit, token string) error {
+func (p *Portal) showDownloads(v *visit) error {
 	tokens, err := p.accounts.DownloadTokens(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
-	data := downloadsPage{Tokens: tokens, Max: auth.MaxDownloadTokens, MaxName: auth.MaxKeyName, Token: token}
+	data := downloadsPage{Tokens: tokens, Max: auth.MaxDownloadTokens, MaxName: auth.MaxKeyName, Token: v.token}
 	if file, err := url.Parse(filesPath + v.FormValue(fileParam)); err == nil && (p.IsDownload(&http.Request{URL: file}) || releaseFile.MatchString(v.FormValue(fileParam))) {
 		data.File = v.FormValue(fileParam)
 	}
@@ -89,26 +83,15 @@ func (p *Portal) showDownloadsWith(v *visit, token string) error {
 
 // createDownloadToken shows the token once, so it cannot redirect.
 func (p *Portal) createDownloadToken(v *visit) error {
-	token, err := p.accounts.CreateDownloadToken(v.Context(), v.account, v.PostFormValue("name"))
-	if err != nil {
-		return p.showDownloads(v.rejected(err))
-	}
-	return p.showDownloadsWith(v, token)
+	v.token, v.invalid = p.accounts.CreateDownloadToken(v.Context(), v.account, v.PostFormValue("name"))
+	return p.showDownloads(v)
 }
 
 func (p *Portal) downloadToken(v *visit) (*ent.DownloadToken, error) {
 	tokens, err := p.accounts.DownloadTokens(v.Context(), v.account)
-	at := slices.IndexFunc(tokens, func(t *ent.DownloadToken) bool { return strconv.Itoa(t.ID) == v.PathValue("id") })
-	if at < 0 {
-		return nil, cmp.Or[error](err, problem.New(problem.NotFound, "This token does not exist or was already revoked."))
-	}
-	return tokens[at], err
+	return find(tokens, err, func(t *ent.DownloadToken) bool { return strconv.Itoa(t.ID) == v.PathValue("id") }, problem.New(problem.NotFound, "This token does not exist or was already revoked."))
 }
 
 func (p *Portal) revokeDownloadToken(v *visit, token *ent.DownloadToken) error {
-	if err := p.accounts.RevokeDownloadToken(v.Context(), v.account, token.ID); err != nil {
-		return err
-	}
-	p.Keyring.ForgetAccount(v.account.ID)
-	return p.redirect(v, "/account/downloads?done=tokenrevoked")
+	return p.changed(v, p.accounts.RevokeDownloadToken(v.Context(), v.account, token.ID), "/account/downloads?done=tokenrevoked")
 }

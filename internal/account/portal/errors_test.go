@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -27,9 +28,6 @@ func TestInvalidForms(t *testing.T) {
 		"large":      {strings.NewReader("name=" + strings.Repeat("x", 20<<10)), 413, "larger than"},
 		"broken":     {strings.NewReader("name=%zz"), 400, "could not be read"},
 		"semicolons": {strings.NewReader("name=a;b=c"), 400, "could not be read"},
-		"not UTF-8":  {strings.NewReader("name=%ff%fe"), 400, "a single line"},
-		"many lines": {strings.NewReader("name=a%0Ab"), 400, "a single line"},
-		"long":       {strings.NewReader("name=" + strings.Repeat("n", 81)), 400, "80 characters"},
 		"NUL byte":   {strings.NewReader("name=%00"), 400, "a single line"},
 	} {
 		t.Run(name, func(t *testing.T) { wantPage(t, b.send("POST", "/account/keys", c.body), c.status, c.text) })
@@ -162,8 +160,10 @@ func TestUncertainChange(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteSite(t)
 	for unsure, text := range map[bool]string{false: "Nothing was changed", true: "may or may not have been saved"} {
-		b := s.browser()
-		got := b.failWith(&store.Error{Message: "the words of a database", CommitUnknown: unsure})
+		w := httptest.NewRecorder()
+		s.setHeaders(w.Header())
+		s.fail(&visit{Request: httptest.NewRequest("POST", home, nil), w: w}, &store.Error{Message: "the words of a database", CommitUnknown: unsure})
+		got := newResponse(w)
 		wantPage(t, got, 503, text)
 		wantNoText(t, got, "the words of a database")
 		if unsure {

@@ -55,28 +55,6 @@ func TestSignUpInFrench(t *testing.T) {
 	})
 }
 
-func TestKeysInFrench(t *testing.T) {
-	t.Parallel()
-	s := newSQLiteSite(t)
-	b := s.signInAt(lang.French, "ana@example.com")
-	key := b.makeKey("portable")
-	id := idOf(t, key)
-	wantPage(t, b.get(home), 200, "Clés : 1 sur 3", "jamais", "Requêtes utilisées aujourd’hui : 0 sur 1 000.")
-	wantPage(t, b.get("/account/keys/"+id+"/revoke"), 200, "Révoquer cette clé ?", "jamais utilisée")
-	revoked := b.post("/account/keys/" + id + "/revoke")
-	check.Equal(t, revoked.Header().Get("Location"), "/fr/account?done=revoked", "redirect")
-	wantPage(t, b.get(revoked.to()), 200, "La clé a été révoquée.", "Toutes vos clés sont révoquées.")
-	check.True(t, !s.accepts(key), "got the revoked key accepted, want it refused")
-
-	long := strings.Repeat("é", 81)
-	rejected := b.post("/account/keys", "name", long)
-	wantPage(t, rejected, 400, `value="`+long+`"`, "Le nom d’une clé doit tenir sur une ligne de 80 caractères au plus.")
-	check.Contains(t, rejected.Body.String(), `<a href="/en/account" hreflang="en" lang="en">`, "rejected form: want a link to the English page")
-	for path, want := range map[string]string{"/account/usage": "/en/account/usage", "/account/plan": "/en/account/plan", home: "/en/account"} {
-		check.Contains(t, b.get(path).Body.String(), `<a href="`+want+`" hreflang="en" lang="en">`, path)
-	}
-}
-
 // Pages in French have no text in common with those in English, except for
 // names and what users typed.
 func TestNoEnglishOnFrenchPages(t *testing.T) {

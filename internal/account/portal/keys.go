@@ -125,18 +125,9 @@ func (p *Portal) createKey(v *visit) error {
 
 func (p *Portal) key(v *visit) (*ent.APIKey, error) {
 	keys, err := p.accounts.Keys(v.Context(), v.account)
-	for _, key := range auth.Unrevoked(keys) {
-		if key.ID == v.PathValue("id") {
-			return key, nil
-		}
-	}
-	return nil, cmp.Or[error](err, problem.New(problem.NotFound, "This key does not exist or was already revoked."))
+	return find(auth.Unrevoked(keys), err, func(k *ent.APIKey) bool { return k.ID == v.PathValue("id") }, problem.New(problem.NotFound, "This key does not exist or was already revoked."))
 }
 
 func (p *Portal) revokeKey(v *visit, key *ent.APIKey) error {
-	if err := p.accounts.RevokeOwned(v.Context(), v.account, key.ID); err != nil {
-		return err
-	}
-	p.Keyring.ForgetAccount(v.account.ID) // another key may no longer be suspended
-	return p.redirect(v, "/account?done=revoked")
+	return p.changed(v, p.accounts.RevokeOwned(v.Context(), v.account, key.ID), "/account?done=revoked")
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +46,8 @@ type Config struct {
 	IsDownload     func(*http.Request) bool                       // whether a request to it is for a whole list
 	Files          http.Handler                                   // the releases as files, with the quota
 	OAuth          *oauth.Server                                  // nil if applications cannot connect
-	Charge         func(*http.Request) (done func(), err error)   // charges what follows to the visitor's budget; may be nil
-	Count          func(http.ResponseWriter, *http.Request) error // counts a request of the caller; may be nil
+	Charge         func(*http.Request) (done func(), err error)   // charges what follows to the visitor's budget
+	Count          func(http.ResponseWriter, *http.Request) error // counts a request of the caller
 	Example        func(context.Context) string                   // API path to try with a new key
 	// Preview draws the result of a query as its page would.
 	Preview func(context.Context, lang.Language, *saved.Queries, *saved.View) (template.HTML, error)
@@ -218,6 +219,7 @@ type visit struct {
 	w       http.ResponseWriter
 	account *ent.Account // nil if nobody is signed in
 	invalid error        // why a form was rejected, for the page that shows it again
+	token   string       // a new one, for the page that shows it once
 }
 
 func (p *Portal) serve(w http.ResponseWriter, r *http.Request, needsSession bool, handle handler) {
@@ -266,6 +268,15 @@ func (p *Portal) redirect(v *visit, path string) error {
 	return nil
 }
 
+// changed redirects after a change to the account, unless it failed.
+func (p *Portal) changed(v *visit, err error, path string) error {
+	if err != nil {
+		return err
+	}
+	p.Keyring.ForgetAccount(v.account.ID) // for example, another key may no longer be suspended
+	return p.redirect(v, path)
+}
+
 // rejected makes the page that is shown again say why its form was rejected.
 func (v *visit) rejected(err error) *visit {
 	v.invalid = err
@@ -281,6 +292,15 @@ func with[T any](find func(*Portal, *visit) (T, error), handle func(*Portal, *vi
 		}
 		return handle(p, v, item)
 	}
+}
+
+// find returns the item of the visitor that the path selects, or why there is none.
+func find[T any](all []T, err error, isSelected func(T) bool, missing *problem.Problem) (item T, _ error) {
+	at := slices.IndexFunc(all, isSelected)
+	if at < 0 {
+		return item, cmp.Or[error](err, missing)
+	}
+	return all[at], err
 }
 
 // confirm returns a handler that shows a page with the button for an action.
@@ -384,7 +404,7 @@ func (p *Portal) show(v *visit, name string, data any) error {
 		if status = reason.Code.Status(); status >= http.StatusInternalServerError {
 			return v.invalid
 		}
-		content.FormError = reason.In(content.Language)
+		content.FormError, content.FormField = reason.In(content.Language), reason.Param
 	}
 	return pages.Write(v.w, status, name, content)
 }

@@ -2,7 +2,6 @@ package portal
 
 import (
 	"encoding/json"
-	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -68,18 +67,13 @@ func (p *Portal) showQueryForm(v *visit) error {
 	if form.Text == "" && v.FormValue("draft") != "" { // the browser has it
 		return p.show(v, "draft", nil)
 	}
-	draft, err := p.draft(v, form.Text)
-	if err != nil {
-		return err
-	}
-	form.Name, form.Title, form.Description, form.Chart, form.Columns = draft.Name, draft.Title, draft.Description, draft.Chart, draft.Columns
-	return p.writeForm(v, nil, form)
+	return p.showForm(v, nil, form)
 }
 
 // draft returns what a query suggests: nothing if it is not valid, which is an error when it
 // is saved. The visitor pays for validating it.
 func (p *Portal) draft(v *visit, text string) (*saved.Draft, error) {
-	done, err := p.charge(v)
+	done, err := p.Charge(v.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -99,17 +93,17 @@ func typedQuery(v *visit) queryForm {
 	}
 }
 
-// showForm shows a query with the columns of its result.
+// showForm shows a query with the columns of its result. A new one, without a form that
+// was sent, has what its text suggests.
 func (p *Portal) showForm(v *visit, edits *saved.Query, form queryForm) error {
 	draft, err := p.draft(v, form.Text)
 	if err != nil {
 		return err
 	}
+	if v.URL.Path == draftPath {
+		form.Name, form.Title, form.Description, form.Chart = draft.Name, draft.Title, draft.Description, draft.Chart
+	}
 	form.Columns = draft.Columns
-	return p.writeForm(v, edits, form)
-}
-
-func (p *Portal) writeForm(v *visit, edits *saved.Query, form queryForm) error {
 	form.HasHandle, form.Edits, form.MaxTitle, form.MaxDescription = v.account.Handle != nil, edits, saved.MaxTitle, saved.MaxDescription
 	form.Explorer = page.ExplorerURL(form.Text, form.Variables)
 	return p.show(v, "queryform", form)
@@ -119,7 +113,7 @@ func (p *Portal) saveQuery(v *visit) error {
 	form := typedQuery(v)
 	typed := saved.NewQuery{
 		Name: strings.TrimSpace(form.Name), Handle: strings.TrimSpace(form.Handle), Text: form.Text, Title: form.Title, Description: form.Description,
-		Chart: form.Chart, Public: !form.Private, Edits: v.PostFormValue("edits") != "", Count: func() error { return p.count(v) },
+		Chart: form.Chart, Public: !form.Private, Edits: v.PostFormValue("edits") != "", Count: func() error { return p.Count(v.w, v.asCaller()) },
 	}
 	var variables map[string]any
 	_ = json.Unmarshal([]byte(form.Variables), &variables) // the explorer's; without them the query has its defaults
@@ -150,7 +144,7 @@ func (p *Portal) showTyped(v *visit, form queryForm) error {
 // preview runs a query once and draws its result. It costs what a run costs: it counts
 // against the quota, and drawing it is charged to the visitor like a page.
 func (p *Portal) preview(v *visit, typed saved.NewQuery, variables map[string]any) (template.HTML, error) {
-	done, err := p.charge(v)
+	done, err := p.Charge(v.Request)
 	if err != nil {
 		return "", err
 	}
@@ -160,22 +154,6 @@ func (p *Portal) preview(v *visit, typed saved.NewQuery, variables map[string]an
 		return "", err
 	}
 	return p.Preview(v.Context(), lang.Of(v.Context()), p.Queries, view)
-}
-
-// charge waits until what a visit causes may start; done is called afterwards.
-func (p *Portal) charge(v *visit) (done func(), err error) {
-	if p.Charge == nil {
-		return func() {}, nil
-	}
-	return p.Charge(v.Request)
-}
-
-// count counts a visit against the quota of the account, like a request of the explorer.
-func (p *Portal) count(v *visit) error {
-	if p.Count == nil {
-		return nil
-	}
-	return p.Count(v.w, v.asCaller())
 }
 
 // asCaller returns the request as one of the account to the API.
@@ -198,14 +176,12 @@ type queryPage struct {
 	Token      string // a new token, which is shown once
 }
 
-func (p *Portal) showQuery(v *visit, q *saved.Query) error { return p.showWithToken(v, q, "") }
-
-func (p *Portal) showWithToken(v *visit, q *saved.Query, token string) error {
+func (p *Portal) showQuery(v *visit, q *saved.Query) error {
 	text, err := p.Queries.Text(v.Context(), q)
 	if err != nil {
 		return err
 	}
-	data := queryPage{Query: q, Text: text, Explorer: page.ExplorerURL(text, ""), Token: token}
+	data := queryPage{Query: q, Text: text, Explorer: page.ExplorerURL(text, ""), Token: v.token}
 	if with, err := url.ParseQuery(v.FormValue("with")); err == nil {
 		data.Parameters = with.Encode()
 	}
@@ -231,26 +207,20 @@ func (p *Portal) createToken(v *visit, q *saved.Query) error {
 	if err != nil {
 		return err
 	}
+	v.token = token
 	p.Keyring.ForgetAccount(v.account.ID)
 	if q, err = p.Queries.Find(v.Context(), v.account, q.Name); err != nil {
 		return err
 	}
-	return p.showWithToken(v, q, token)
+	return p.showQuery(v, q)
 }
 
 func (p *Portal) revokeToken(v *visit, q *saved.Query) error {
-	if err := p.Queries.RevokeToken(v.Context(), v.account, q.Name); err != nil {
-		return err
-	}
-	p.Keyring.ForgetAccount(v.account.ID)
-	return p.redirect(v, fmt.Sprintf("/account/queries/%s?done=tokenrevoked", q.Name))
+	return p.changed(v, p.Queries.RevokeToken(v.Context(), v.account, q.Name), "/account/queries/"+q.Name+"?done=tokenrevoked")
 }
 
 func (p *Portal) deleteQuery(v *visit, q *saved.Query) error {
-	if err := p.Queries.Delete(v.Context(), v.account, q.Name); err != nil {
-		return err
-	}
-	return p.redirect(v, "/account/queries?done=querydeleted")
+	return p.changed(v, p.Queries.Delete(v.Context(), v.account, q.Name), "/account/queries?done=querydeleted")
 }
 
 // FormLimit returns the maximum size of the form of a request.

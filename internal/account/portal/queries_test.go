@@ -27,15 +27,15 @@ func TestQueries(t *testing.T) {
 			check.Equal(t, opened.Code, 200, "form from the explorer: %s", opened.text)
 			check.Contains(t, opened.Body.String(), want, "form from the explorer: %s", opened.text)
 		}
-		for _, wrong := range [][]string{
-			{"name", "Best", "handle", "ana", "query", text}, {"name", "best", "query", text}, {"name", "best", "handle", "admin", "query", text},
-			{"name", "best", "handle", "ana", "query", "{ nothing }"}, {"name", "best", "handle", "ana", "query", "subscription { catalogPublished { release } }"},
-			{"name", "best", "handle", "ana", "query", text, "chart", "bar", "x", "name", "y", "score"}, {"name", "best", "handle", "ana", "query", text, "title", strings.Repeat("x", 101)},
+		for _, wrong := range [][]string{ // the field, and what is typed
+			{"name", "name", "Best", "handle", "ana", "query", text}, {"handle", "name", "best", "query", text}, {"handle", "name", "best", "handle", "admin", "query", text},
+			{"query", "name", "best", "handle", "ana", "query", "{ nothing }"}, {"query", "name", "best", "handle", "ana", "query", "subscription { catalogPublished { release } }"},
+			{"y", "name", "best", "handle", "ana", "query", text, "chart", "bar", "x", "name", "y", "score"}, {"title", "name", "best", "handle", "ana", "query", text, "title", strings.Repeat("x", 101)},
 		} {
-			page := ana.post("/account/queries", wrong...)
+			page := ana.post("/account/queries", wrong[1:]...)
 			check.Equal(t, page.Code, 400, wrong)
 			check.Contains(t, page.text, `role="alert"`, wrong)
-			check.Contains(t, page.text, "<textarea", wrong)
+			check.Equal(t, invalidField(page), wrong[0], wrong)
 		}
 		page := ana.post("/account/queries", "name", "best", "handle", "ana", "query", text, "variables", `{"limit": 2}`, "title", "<script>x</script>", "description", "<script>x</script>")
 		check.Must(t, page.Code, 303, "saving: %s", page.text)

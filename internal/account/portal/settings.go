@@ -57,21 +57,18 @@ func (p *Portal) finishEmailChange(v *visit, found *ent.Confirmation) error {
 	err := p.accounts.ChangeEmail(v.Context(), found, v.account, p.cookie(v.Request, sessionCookie), func(tx *ent.Tx) error {
 		return outbox.Add(v.Context(), tx, "", notice)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		p.setCookie(v, browserCookie, "", 0)
 	}
-	p.Keyring.ForgetAccount(v.account.ID)
-	p.setCookie(v, browserCookie, "", 0)
-	return p.redirect(v, "/account/settings?done=email")
+	return p.changed(v, err, "/account/settings?done=email")
 }
 
 func (p *Portal) signOutEverywhere(v *visit) error {
-	if err := p.accounts.EndSessions(v.Context(), v.account); err != nil {
-		return err
+	err := p.accounts.EndSessions(v.Context(), v.account)
+	if err == nil {
+		p.setCookie(v, sessionCookie, "", 0)
 	}
-	p.Keyring.ForgetAccount(v.account.ID)
-	p.setCookie(v, sessionCookie, "", 0)
-	return p.redirect(v, "/login?done=everyone")
+	return p.changed(v, err, "/login?done=everyone")
 }
 
 type deletePage struct {
@@ -109,12 +106,10 @@ func (p *Portal) deleteAccount(v *visit) error {
 		}
 		return outbox.Add(v.Context(), tx, "", mail.AccountDeleted(lang.Of(v.Context()), v.account.Email, p.ServiceName))
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		p.setCookie(v, sessionCookie, "", 0)
 	}
-	p.Keyring.ForgetAccount(v.account.ID)
-	p.setCookie(v, sessionCookie, "", 0)
-	return p.redirect(v, "/login?done=deleted")
+	return p.changed(v, err, "/login?done=deleted")
 }
 
 // maxExportedAttempts per endpoint makes an export fit into the server's memory.

@@ -64,6 +64,7 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 		Mail:    s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
 		Billing: billing.New(billing.Config{Store: db, Log: log}),
 		Example: func(context.Context) string { return "/api/v1/tools" }, Preview: queries.Preview,
+		Charge: func(*http.Request) (func(), error) { return func() {}, nil }, Count: func(http.ResponseWriter, *http.Request) error { return nil },
 	}
 	memory := cache.New(1<<20, nil, log)
 	executor := graphtest.New(graph.Config{Catalog: db, Log: log, Cache: memory, Tools: func() int { return 0 }})
@@ -309,6 +310,14 @@ func wantPage(t *testing.T, got response, status int, texts ...string) {
 	}
 }
 
+// invalidField returns the fields that a page marks as invalid.
+func invalidField(page response) (fields string) {
+	for _, found := range regexp.MustCompile(` id="([a-z]+)"[^>]* aria-invalid="true"`).FindAllStringSubmatch(page.text, -1) {
+		fields += found[1]
+	}
+	return fields
+}
+
 func wantNoText(t *testing.T, got response, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -317,30 +326,4 @@ func wantNoText(t *testing.T, got response, texts ...string) {
 	}
 }
 
-func concurrently(times int, do func(i int)) {
-	var ready, all sync.WaitGroup
-	ready.Add(1)
-	for i := range times {
-		all.Go(func() {
-			ready.Wait()
-			do(i)
-		})
-	}
-	ready.Done()
-	all.Wait()
-}
-
-// someEmail returns some email.
-func someEmail(email string) ourmail.Message {
-	return ourmail.ProEnded(lang.English, email, "x", "https://x.example")
-}
-
 func planOf(name string) account.Plan { return account.Plan(name) }
-
-// failWith returns the response to a request that fails with an error.
-func (b *browser) failWith(err error) response {
-	recorder := httptest.NewRecorder()
-	b.site.setHeaders(recorder.Header())
-	b.site.fail(&visit{Request: httptest.NewRequest("POST", home, nil), w: recorder}, err)
-	return newResponse(recorder)
-}

@@ -132,13 +132,14 @@ func TestWebhookPages(t *testing.T) {
 func TestInvalidEndpoints(t *testing.T) {
 	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
-	for _, form := range [][]string{
-		{"url", ""}, {"url", "ftp://example.com"}, {"url", "http://example.com/x"}, {"url", "https://user:word@example.com"},
-		{"url", "https://10.0.0.1/"}, {"url", "https://example.com", "type", "tool.exploded"}, {"url", "https://example.com", "category", "A B!"},
+	for _, form := range [][]string{ // the field that is marked, and what is typed
+		{"url", "url", ""}, {"url", "url", "ftp://example.com"}, {"url", "url", "http://example.com/x"}, {"url", "url", "https://user:word@example.com"}, {"url", "url", "https://10.0.0.1/"},
+		{"", "url", "https://example.com", "type", "tool.exploded"}, {"", "url", "https://example.com", "category", "A B!"}, {"tools", "url", "https://example.com", "tools", "A!"},
 	} {
-		page := ana.post("/account/webhooks", form...)
+		page := ana.post("/account/webhooks", form[1:]...)
 		check.Equal(t, page.Code, 400, form)
 		check.Contains(t, page.text, `role="alert"`, form)
+		check.Equal(t, invalidField(page), form[0], form)
 	}
 	for i := range 10 {
 		check.Must(t, ana.post("/account/webhooks", "url", fmt.Sprintf("https://example.com/%d", i)).Code, 200, "endpoint %d: status", i)

@@ -141,6 +141,16 @@ func (r *Release) Category(slug string) *Category {
 	return bySlug(r.Categories, slug, func(c *Category) string { return c.Slug })
 }
 
+// FormerCategory returns a category as it was before it was removed, or nil.
+func (r *Release) FormerCategory(slug string) (found *Category) {
+	for _, v := range r.history.categories { // by slug, then by release
+		if v.value.Slug == slug && v.since <= r.Number() {
+			found = v.value
+		}
+	}
+	return found
+}
+
 func bySlug[V any](sorted []*V, slug string, slugOf func(*V) string) *V {
 	i := sort.Search(len(sorted), func(i int) bool { return slugOf(sorted[i]) >= slug })
 	if i == len(sorted) || slugOf(sorted[i]) != slug {

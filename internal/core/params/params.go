@@ -89,7 +89,7 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 		case nameErr != nil || !IsText(name) || invalid && name == "":
 			return nil, problem.New(problem.BadInput, "The query string contains an invalid escape, a NUL character or invalid UTF-8.")
 		case invalid:
-			return nil, problem.New(problem.BadInput, "%s contains an invalid escape, a NUL character or invalid UTF-8.", Truncate(name))
+			return nil, problem.New(problem.BadInput, "%s contains an invalid escape, a NUL character or invalid UTF-8.", Truncate(name)).For(name)
 		}
 		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
 		if i < 0 {
@@ -99,7 +99,7 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 		if params[i].List {
 			values[name], err = params[i].add(values[name], text)
 			if err != nil {
-				return nil, err
+				return nil, problem.Of(err).For(name)
 			}
 			continue
 		}
@@ -111,11 +111,11 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 				text = strings.Replace(text, ",", ".", 1)
 			}
 		} else if repeated && !params[i].Repeats {
-			return nil, problem.New(problem.BadInput, "%s must not be given more than once.", name)
+			return nil, problem.New(problem.BadInput, "%s must not be given more than once.", name).For(name)
 		}
 		value, err := params[i].Parse(text)
 		if err != nil {
-			return nil, err
+			return nil, problem.Of(err).For(name)
 		}
 		if params[i].Repeats {
 			list, _ := values[name].([]any)

@@ -39,6 +39,7 @@ func TestRead(t *testing.T) {
 		{"other=%20x&limit=3", "map[limit:3]", "map[limit:3]"},
 		{"limit=abc", `limit must be an integer from 1 to 200 (got "abc").`, `limit must be an integer from 1 to 200 (got "abc").`},
 		{"limit=0", `limit must be an integer from 1 to 200 (got "0").`, `limit must be an integer from 1 to 200 (got "0").`},
+		{"limit=201", `limit must be an integer from 1 to 200 (got "201").`, `limit must be an integer from 1 to 200 (got "201").`},
 		{"limit=%2B5", `limit must be an integer from 1 to 200 (got "+5").`, `limit must be an integer from 1 to 200 (got "+5").`},
 		{"limit=99999999999999999999", `limit must be an integer from 1 to 200 (got "99999999999999999999").`, `limit must be an integer from 1 to 200 (got "99999999999999999999").`},
 		{"limit=", `limit must be an integer from 1 to 200 (got "").`, "map[]"},
@@ -82,6 +83,8 @@ func TestRead(t *testing.T) {
 				check.MustTrue(t, errors.As(err, &p), "%.40q, form %t: got %v, want %s", c.query, form, err, want)
 				check.Equal(t, p.Code, problem.BadInput, "%.40q, form %t", c.query, form)
 				check.Equal(t, p.Message, want, "%.40q, form %t", c.query, form)
+				first, _, _ := strings.Cut(want, " ")
+				check.Equal(t, p.Param, strings.TrimPrefix(first, "The"), "%.40q, form %t", c.query, form)
 				continue
 			}
 			check.Equal(t, fmt.Sprint(values), want, "%.40q, form %t", c.query, form)

@@ -67,7 +67,8 @@ func (c Code) Status() int {
 type Problem struct {
 	Code    Code
 	Message string
-	Cause   error // for the log only
+	Cause   error  // for the log only
+	Param   string // the parameter or the field of a form that it is about, or ""
 
 	format string // of Message, or ""
 	args   []any
@@ -79,6 +80,13 @@ func (p *Problem) Unwrap() error { return p.Cause }
 // New returns a problem with a formatted message.
 func New(code Code, format string, args ...any) *Problem {
 	return &Problem{Code: code, Message: fmt.Sprintf(format, args...), format: format, args: args}
+}
+
+// For returns the problem as one of a parameter, or of the field of a form.
+func (p *Problem) For(param string) *Problem {
+	about := *p
+	about.Param = param
+	return &about
 }
 
 // In returns the message in a language, for pages. API responses are in English.

@@ -101,13 +101,13 @@ func (w *Webhooks) checkFilter(ctx context.Context, f Filter) error {
 	for _, slug := range f.Tools {
 		switch {
 		case len(slug) > maxSlug || !slugPattern.MatchString(slug):
-			return problem.New(problem.BadInput, "%.80q is not a valid tool slug (example: plume).", slug)
+			return problem.New(problem.BadInput, "%.80q is not a valid tool slug (example: plume).", slug).For("tools")
 		case newest.Number() == 0 || newest.Tool(slug) != nil:
 		default:
 			if near := newest.NearestTool(slug); near != "" {
-				return problem.New(problem.BadInput, "There is no tool %q. Did you mean %q?", slug, near)
+				return problem.New(problem.BadInput, "There is no tool %q. Did you mean %q?", slug, near).For("tools")
 			}
-			return problem.New(problem.BadInput, "There is no tool %q. Use the slug in the address of its page.", slug)
+			return problem.New(problem.BadInput, "There is no tool %q. Use the slug in the address of its page.", slug).For("tools")
 		}
 	}
 	return nil

@@ -203,10 +203,10 @@ func signWith(secret, id string, at time.Time, body []byte) (string, error) {
 }
 
 var (
-	errInvalidURL     = problem.New(problem.BadInput, "The URL must have the form https://host/path.")
-	errNotHTTPS       = problem.New(problem.BadInput, "The URL must start with https://.")
-	errPassword       = problem.New(problem.BadInput, "The URL must not contain a user name or password. Verify the signature instead.")
-	errPrivateAddress = problem.New(problem.BadInput, "The URL must not point to a private network.")
+	errInvalidURL     = problem.New(problem.BadInput, "The URL must have the form https://host/path.").For("url")
+	errNotHTTPS       = problem.New(problem.BadInput, "The URL must start with https://.").For("url")
+	errPassword       = problem.New(problem.BadInput, "The URL must not contain a user name or password. Verify the signature instead.").For("url")
+	errPrivateAddress = problem.New(problem.BadInput, "The URL must not point to a private network.").For("url")
 )
 
 // urlErrors are the messages for URLs that the policy does not allow.

@@ -99,26 +99,26 @@ func (c Chart) check(columns []Column) error {
 	numbers := slices.DeleteFunc(slices.Clone(columns), func(c Column) bool { return !isNumber(c) })
 	switch {
 	case !slices.Contains([]string{"", Line, Bar, Tiles, Table}, c.Kind):
-		return problem.New(problem.BadInput, "The chart must be line, bar, tiles or table (got %q).", c.Kind)
+		return problem.New(problem.BadInput, "The chart must be line, bar, tiles or table (got %q).", c.Kind).For("chart")
 	case !c.hasAxes():
 		return nil
 	case len(columns) == 0:
-		return problem.New(problem.BadInput, "A result that is not a table cannot be drawn as lines or bars. Choose another chart, or select only one list.")
+		return problem.New(problem.BadInput, "A result that is not a table cannot be drawn as lines or bars. Choose another chart, or select only one list.").For("chart")
 	case c.X == "" || c.Y == "":
-		return problem.New(problem.BadInput, "Choose a column for each axis of the chart.")
+		return problem.New(problem.BadInput, "Choose a column for each axis of the chart.").For(map[bool]string{true: "x", false: "y"}[c.X == ""])
 	}
-	for _, name := range []string{c.X, c.Y, c.Series} {
+	for i, name := range []string{c.X, c.Y, c.Series} {
 		if name != "" && !slices.ContainsFunc(columns, func(c Column) bool { return c.Name == name }) {
-			return problem.New(problem.BadInput, "The result has no column %q for the chart. It has these: %s.", name, namesOf(columns))
+			return problem.New(problem.BadInput, "The result has no column %q for the chart. It has these: %s.", name, namesOf(columns)).For([]string{"x", "y", "series"}[i])
 		}
 	}
 	switch {
 	case !slices.ContainsFunc(numbers, func(n Column) bool { return n.Name == c.Y }) && len(numbers) > 0:
-		return problem.New(problem.BadInput, "The vertical axis needs a column with numbers (got %q). These have numbers: %s.", c.Y, namesOf(numbers))
+		return problem.New(problem.BadInput, "The vertical axis needs a column with numbers (got %q). These have numbers: %s.", c.Y, namesOf(numbers)).For("y")
 	case len(numbers) == 0:
-		return problem.New(problem.BadInput, "The result has no numbers to draw. Choose a table.")
+		return problem.New(problem.BadInput, "The result has no numbers to draw. Choose a table.").For("chart")
 	case c.X == c.Y || c.Series == c.X || c.Series == c.Y:
-		return problem.New(problem.BadInput, "The axes and the series of the chart must be different columns.")
+		return problem.New(problem.BadInput, "The axes and the series of the chart must be different columns.").For("x")
 	}
 	return nil
 }

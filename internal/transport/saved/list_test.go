@@ -364,10 +364,7 @@ func TestDownloadTokens(t *testing.T) {
 			part   string
 		}{
 			"/api/v1/tools?token=" + token:                                 {401, elsewhere},
-			"/api/v1/tools/plume?format=csv&token=" + token:                {401, elsewhere},
-			"/api/v1/stats?format=csv&token=" + token:                      {401, elsewhere},
 			"/api/embeddings?token=" + token:                               {401, elsewhere},
-			"/api/embeddings/plume?format=csv&token=" + token:              {401, elsewhere},
 			"/graphql?query=%7Bstats%7BtoolsTotal%7D%7D&token=" + token:    {401, elsewhere},
 			"/mcp?token=" + token:                                          {401, elsewhere},
 			secret + ".csv?token=" + token:                                 {404, "no saved query"},

@@ -189,7 +189,7 @@ func (q *query) read(rawQuery string) (variables, others map[string]any, err err
 	}
 	for _, p := range q.parameters {
 		if p.Required && values[p.Name] == nil {
-			return nil, nil, problem.New(problem.BadInput, "%s is required.", p.Name)
+			return nil, nil, problem.New(problem.BadInput, "%s is required.", p.Name).For(p.Name)
 		}
 	}
 	others = map[string]any{}

@@ -45,9 +45,9 @@ var (
 func checkName(name string) error {
 	switch {
 	case !namePattern.MatchString(name):
-		return problem.New(problem.BadInput, "The name must have 1 to 64 lower-case letters a to z, digits and hyphens, with no hyphen at either end (got %q).", params.Truncate(name))
+		return problem.New(problem.BadInput, "The name must have 1 to 64 lower-case letters a to z, digits and hyphens, with no hyphen at either end (got %q).", params.Truncate(name)).For("name")
 	case slices.Contains(reservedNames, name) || likeHash.MatchString(name):
-		return problem.New(problem.BadInput, "The name %q is reserved or looks like a hash; choose another.", name)
+		return problem.New(problem.BadInput, "The name %q is reserved or looks like a hash; choose another.", name).For("name")
 	}
 	return nil
 }
@@ -55,11 +55,11 @@ func checkName(name string) error {
 func checkHandle(handle string) error {
 	switch {
 	case !handlePattern.MatchString(handle):
-		return problem.New(problem.BadInput, "The handle must have 2 to 32 lower-case letters a to z, digits and hyphens, start with a letter and not end with a hyphen (got %q).", params.Truncate(handle))
+		return problem.New(problem.BadInput, "The handle must have 2 to 32 lower-case letters a to z, digits and hyphens, start with a letter and not end with a hyphen (got %q).", params.Truncate(handle)).For("handle")
 	case slices.Contains(reservedHandles, handle) || slices.ContainsFunc(reservedPrefixes, func(prefix string) bool {
 		return strings.HasPrefix(handle, prefix)
 	}) || likeHash.MatchString(handle):
-		return problem.New(problem.BadInput, "The handle %q is reserved or looks like a hash; choose another.", handle)
+		return problem.New(problem.BadInput, "The handle %q is reserved or looks like a hash; choose another.", handle).For("handle")
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 	defer s.saving.Delete(owner.ID)
 	q, err := newQuery(s.Executor, n.Text)
 	if err != nil {
-		return nil, err
+		return nil, problem.Of(err).For("query")
 	}
 	n.Title = cmp.Or(n.Title, q.present(n.Text).title, words(n.Name))
 	if n.Chart, err = q.chartOf(n); err != nil {
@@ -134,14 +134,14 @@ func (s *Queries) Save(ctx context.Context, owner *ent.Account, n NewQuery) (*Qu
 func (s *Queries) Preview(ctx context.Context, owner *ent.Account, n NewQuery, variables map[string]any) (*View, error) {
 	q, err := newQuery(s.Executor, n.Text)
 	if err != nil {
-		return nil, err
+		return nil, problem.Of(err).For("query")
 	}
 	view := &View{Text: n.Text, query: q}
 	if view.Chart, err = q.chartOf(n); err != nil {
 		return nil, err
 	}
 	if view.Values, _, err = q.read(params.Canonical(q.parameters, variables)); err != nil {
-		return nil, err
+		return nil, problem.Of(err).For("query")
 	}
 	if n.Count != nil {
 		if err := n.Count(); err != nil {
@@ -193,7 +193,7 @@ func (s *Queries) store(
 }
 
 func errTaken(handle string) error {
-	return problem.New(problem.BadInput, "The handle %q is taken; choose another.", handle)
+	return problem.New(problem.BadInput, "The handle %q is taken; choose another.", handle).For("handle")
 }
 
 // try executes or checks a query with sample values for variables without a default.
@@ -212,9 +212,9 @@ func chooseHandle(ctx context.Context, tx *ent.Tx, owner *ent.Account, handle st
 	case owner.Handle != nil && (handle == "" || handle == *owner.Handle):
 		return nil
 	case owner.Handle != nil:
-		return problem.New(problem.BadInput, "The account already has the handle %q, which cannot be changed.", *owner.Handle)
+		return problem.New(problem.BadInput, "The account already has the handle %q, which cannot be changed.", *owner.Handle).For("handle")
 	case handle == "":
-		return problem.New(problem.BadInput, "The account has no handle yet. Choose one: it becomes part of the URLs of its saved queries and cannot be changed later.")
+		return problem.New(problem.BadInput, "The account has no handle yet. Choose one: it becomes part of the URLs of its saved queries and cannot be changed later.").For("handle")
 	}
 	if err := checkHandle(handle); err != nil {
 		return err

@@ -203,19 +203,11 @@ func TestSavedQueries(t *testing.T) {
 			check.True(t, one != 0 && two > one && two <= all, "got %d, %d and %d items for one, two and all audiences, want more each time", one, two, all)
 			for query, want := range map[string]string{
 				"?limit=x":                            `limit must be an integer`,
-				"?limit=":                             `limit must be an integer`,
-				"?limit=1&limit=2":                    `limit must not be given more than once`,
 				"?limit=201":                          `limit must be an integer from 1 to 200 (got 201)`,
-				"?limit=99999999999":                  `limit must be an integer`,
-				"?score=NaN":                          `score must be a decimal number`,
-				"?icps=nobody":                        `icps must be one of`,
 				"?search=" + strings.Repeat("x", 201): `must have at most 200 characters`,
 				"?as_of=yesterday":                    `as_of must be a release number`,
 				"?format=xml":                         `format must be one of json, csv, ndjson`,
 				"?dialect=excel-fr":                   `dialect requires CSV (the extension .csv or format=csv)`,
-				"?limit=%zz":                          `invalid escape`,
-				"?search=%00":                         `NUL character`,
-				"?search=%ff":                         `invalid UTF-8`,
 			} {
 				r := s.get(t, named+query).want(t, 400, want)
 				check.Equal(t, r.Header.Get("Cache-Control"), "no-store", "%s: Cache-Control", query)

@@ -1,6 +1,7 @@
 package saved
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -104,6 +105,33 @@ func describeList(f *ast.Field) string {
 	}
 	slices.Sort(fields)
 	return typeName + " {" + strings.Join(fields, ", ") + "}"
+}
+
+// List returns the enum value in the arguments of the root field that rows of a list come
+// from, and the name of its argument. Both are "" unless there is exactly one.
+func (v *View) List(name string) (argument, code string) {
+	alias, _, _ := strings.Cut(name, ".")
+	count := 0
+	var find func(argument string, value *ast.Value)
+	find = func(name string, value *ast.Value) {
+		if value.Kind == ast.EnumValue {
+			argument, code, count = name, value.Raw, count+1
+		}
+		for _, child := range value.Children {
+			find(cmp.Or(child.Name, name), child.Value)
+		}
+	}
+	for _, f := range document.Fields(v.query.operation.Definition().SelectionSet, graph.Schema().Types["Query"]) {
+		for _, a := range f.Arguments {
+			if f.Alias == alias {
+				find(a.Name, a.Value)
+			}
+		}
+	}
+	if count != 1 {
+		return "", ""
+	}
+	return argument, code
 }
 
 // addPivot makes a column of each metric, if series select both the metric and the

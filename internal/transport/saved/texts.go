@@ -37,7 +37,7 @@ const (
 
 func checkTitle(title string) error {
 	if !params.IsText(title) || utf8.RuneCountInString(title) > MaxTitle || strings.ContainsFunc(title, unicode.IsControl) {
-		return problem.New(problem.BadInput, "The title must be a single line of at most %d characters.", MaxTitle)
+		return problem.New(problem.BadInput, "The title must be a single line of at most %d characters.", MaxTitle).For("title")
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func checkTitle(title string) error {
 func checkDescription(text string) error {
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' }
 	if !params.IsText(text) || utf8.RuneCountInString(text) > MaxDescription || strings.ContainsFunc(text, control) {
-		return problem.New(problem.BadInput, "The description must have at most %d characters and no control characters.", MaxDescription)
+		return problem.New(problem.BadInput, "The description must have at most %d characters and no control characters.", MaxDescription).For("description")
 	}
 	return nil
 }

@@ -36,6 +36,25 @@ func (p *Pages) referencePage(l lang.Language, operations []rest.Operation, key 
 	return content
 }
 
+// group has the operations of a resource.
+type group struct {
+	Name       string
+	Operations []rest.Operation
+}
+
+// Groups returns the operations by resource, each named after its first one, the list.
+func (r reference) Groups() (groups []group) {
+	for _, o := range r.Operations {
+		at := slices.IndexFunc(groups, func(g group) bool { return g.Operations[0].Tag == o.Tag })
+		if at < 0 {
+			name, _, _ := strings.Cut(o.Summary, ",")
+			at, groups = len(groups), append(groups, group{Name: name})
+		}
+		groups[at].Operations = append(groups[at].Operations, o)
+	}
+	return groups
+}
+
 // Anchor returns the id of an operation, which is also its fragment in Scalar.
 func (reference) Anchor(o rest.Operation) string { return "tag/" + o.Tag + "/GET" + o.Path }
 

@@ -8,9 +8,11 @@
 package chart
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
 	"strings"
 )
@@ -79,23 +81,47 @@ func (c *Chart) Draw(ctx context.Context) (all template.HTML, err error) {
 	return all, nil
 }
 
-// FrameHeight returns how high a frame has to be, in pixels, to show the chart below a heading
-// and beside other texts in windows of any width.
-func (c *Chart) FrameHeight(heading string, texts ...string) int {
-	const padding, headingSize, headingLine, size, line, space = 50, 20.0, 24, 15.0, 25, 16 // as in the style sheet
-	highest := 0
-	for _, v := range c.versions() {
+// FrameHeight returns how high a frame has to be to show the chart below a heading and a caption
+// and above a credit: in windows of any width, in pixels, and in CSS by the width of its container.
+func (c *Chart) FrameHeight(heading, caption, credit string) (highest int, css string) {
+	textsHeight := func(room float64) int { // as in the style sheet
+		lines := func(text string, size float64) int { return len(wrap(text, size, room)) }
+		height := 56 + 23*lines(heading, 18.5) + 26*lines(caption, 15) + 23*lines(credit, 14)
+		for _, note := range c.Notes {
+			height += 16 + 24*lines(note, 14)
+		}
+		return height
+	}
+	const step = 8 // between the widths at which texts are wrapped
+	all, last := c.versions(), 0
+	slices.SortFunc(all, func(a, b version) int { return cmp.Compare(a.window, b.window) })
+	for i, v := range all {
 		d := &drawing{width: v.width}
 		c.draw(d)
-		for _, room := range []float64{v.window - 32, v.most} {
-			height := padding + int(d.height*room/v.width) + headingLine*len(wrap(heading, headingSize, room))
-			for _, text := range slices.Concat(texts, c.Notes) {
-				height += space + line*len(wrap(text, size, room))
+		slope, full := d.height/v.width, v.most+32
+		end := full
+		if i+1 < len(all) {
+			end = all[i+1].window
+		}
+		for from := v.window; from < end; from += step {
+			drawn := func(window float64) int { return int(math.Ceil(slope * (min(window, full) - 32))) }
+			height := textsHeight(from-32) + drawn(from)
+			switch change := height - last; {
+			case from == 320:
+				css = fmt.Sprintf("%dpx", height)
+			case change > 0:
+				css += fmt.Sprintf(" + clamp(0px, (100cqw - %gpx)*999, %dpx)", from-1, change)
+			case change < 0:
+				css += fmt.Sprintf(" - clamp(0px, (100cqw - %gpx)*999, %dpx)", from-1, -change)
 			}
-			highest = max(highest, height)
+			if from == v.window {
+				css += fmt.Sprintf(" + clamp(0px, 100cqw - %gpx, %gpx)*%.4g", from, min(end, full)-from, slope)
+			}
+			last = height + drawn(min(from+step, end)) - drawn(from)
+			highest = max(highest, height, last)
 		}
 	}
-	return highest
+	return highest, "calc(" + css + ")"
 }
 
 func (c *Chart) svg(class string, width float64) template.HTML {

@@ -334,7 +334,8 @@ func TestSizes(t *testing.T) {
 		check.Equal(t, strings.Count(string((&Chart{Content: linesOf(all...)}).HTML()), "<svg"), want, "%d series: drawings", count)
 	}
 	bars := &Chart{Content: Bars{{Label: "a", Text: "1", Value: 1}, {Label: "b", Text: "2", Value: 2}}}
-	if low, high := bars.FrameHeight("Two"), bars.FrameHeight("Two", strings.Repeat("word ", 50)); low < 50+24+2*24 || high < low+4*25 {
+	low, _ := bars.FrameHeight("Two", "", "")
+	if high, _ := bars.FrameHeight("Two", strings.Repeat("word ", 50), ""); low < 50+24+2*24 || high < low+4*25 {
 		t.Errorf("got frames of %d and %d pixels, want room for the chart and for lines of text", low, high)
 	}
 	for count, want := range map[int]int{4: 4, 5: 3, 7: 4, 9: 3, 12: 4} {

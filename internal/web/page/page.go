@@ -70,6 +70,7 @@ type Content struct {
 	Query           string // parameters that belong to the page's URL, or ""
 	Notice          string // confirms the previous action
 	FormError       string // error in the submitted form
+	FormField       string // name of the field that it is about, or ""
 	Markdown        string // path of the Markdown version, or ""
 	AsMarkdown      bool   // send the Markdown version
 	Image           string // path of an image about the page, or "" for that of the service

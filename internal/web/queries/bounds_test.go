@@ -17,9 +17,6 @@ import (
 
 	"palmares/graph"
 	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed/demo"
-	"palmares/internal/catalog/feed/feedtest"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -168,19 +165,12 @@ func (b ending) Start(context.Context) (func(), error) { return b.end, nil }
 // The query, the table, the chart and the page are all on the budget: they are complete when
 // it is released.
 func TestPagesAreRenderedOnBudget(t *testing.T) {
-	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	feedtest.Publish(t, s, demo.Catalog())
-	memory := cache.New(1<<20, nil, log)
-	saved, err := saved.New(saved.Config{
-		Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log,
-		BuiltIn: []saved.BuiltIn{{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"}},
-	})
-	check.OK(t, err)
+	pages := newPages(t, saved.BuiltIn{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"})
 	for path, want := range map[string]string{"/q/palmares/scores": "<svg", "/q/palmares/scores/embed": "<svg", "/q": "scores"} {
 		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
 		r.Header.Set("Accept", "text/html")
 		ctx, end := context.WithCancel(r.Context())
-		pages := &Pages{Queries: saved, Visitors: ending{end}}
+		pages.Visitors = ending{end}
 		pages.ServeHTTP(w, r.WithContext(ctx))
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || ctx.Err() == nil {
 			t.Errorf("%s: got %d %.200s, released %v, want a complete page and the budget released", path, w.Code, w.Body, ctx.Err() != nil)

@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"regexp"
@@ -27,9 +28,10 @@ type table struct {
 // catalog is what a page says about a result besides its values: names instead of
 // slugs, and when the catalog starts and ends.
 type catalog struct {
-	find        func(slug string) (name, kind string) // of a tool or category in the release; nil if it cannot be read
-	metric      string                                // the only one of a series, or ""
-	from, until time.Time                             // the first release, and the one that was read
+	find        func(slug string) (name, kind string)     // of a tool or category in the release; nil if it cannot be read
+	list        func(name string) (argument, code string) // what distinguishes a list of a query; nil if there is no query
+	metric      string                                    // the only one of a series, or ""
+	from, until time.Time                                 // the first release, and the one that was read
 }
 
 var (
@@ -40,6 +42,7 @@ var (
 // readCatalog looks up what a table may refer to, in the release that it shows. A name that
 // cannot be read is shown as the slug.
 func readCatalog(ctx context.Context, l lang.Language, view *saved.View, executor *graph.Executor) (c catalog) {
+	c.list = view.List
 	c.until, _ = time.Parse(time.DateOnly, view.Result.UpdatedAt)
 	if found := onlyMetric.FindAllStringSubmatch(view.Text, -1); len(found) == 1 {
 		c.metric = found[0][1]
@@ -50,7 +53,7 @@ func readCatalog(ctx context.Context, l lang.Language, view *saved.View, executo
 	}
 	c.from, _ = time.Parse(time.DateOnly, shown.All[len(shown.All)-1].FeedDate)
 	c.find = func(slug string) (name, kind string) {
-		if found := shown.Category(slug); found != nil {
+		if found := cmp.Or(shown.Category(slug), shown.FormerCategory(slug)); found != nil {
 			if english := found.Translations.En.Label; l == lang.English && english != "" {
 				return english, "category"
 			}
@@ -74,14 +77,18 @@ func (c *catalog) named(slug string) (name, kind string) {
 
 // name returns the words for a value of a column.
 func (c *catalog) name(l lang.Language, column, value string) string {
-	if name, _ := c.named(value); name != "" {
+	if saved.LastName(column) == "list" && c.list != nil {
+		if _, code := c.list(value); code != "" {
+			value = code
+		}
+	} else if name, _ := c.named(value); name != "" {
 		return name
 	}
 	if name, ok := words.Code(l, value); ok {
 		return words.Sentence(name)
 	}
 	switch saved.LastName(column) {
-	case "key", "thenKey", "slug", "category", "categorySlug": // the item has been removed
+	case "list", "key", "thenKey", "slug", "category", "categorySlug": // an alias, or the item has been removed
 		return words.Sentence(value)
 	}
 	return value
@@ -102,6 +109,11 @@ func (t *table) words(l lang.Language, column int, c catalog) (string, chart.Uni
 			field = path[len(path)-2]
 		} else if field == "name" {
 			field = "tool"
+		}
+	case "list":
+		if c.list != nil && len(t.Rows) > 0 {
+			argument, _ := c.list(t.Rows[0][column].Text)
+			field = cmp.Or(strings.TrimSuffix(argument, "s"), field)
 		}
 	case "key", "thenKey":
 		known := map[string]int{}
@@ -156,7 +168,7 @@ func (t *table) addWords(l lang.Language, c catalog) {
 				value.Text = strings.ReplaceAll(price, "/", l.Text(" per "))
 			case isText && field == "metric":
 				value.Text = metricName(l, value.Text)
-			case isText && field != "slug" && slug.MatchString(strings.ReplaceAll(value.Text, "_", "-")):
+			case isText && field == "list" || isText && field != "slug" && slug.MatchString(strings.ReplaceAll(value.Text, "_", "-")):
 				value.Text = c.name(l, column, value.Text)
 			}
 		}

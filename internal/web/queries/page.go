@@ -62,6 +62,7 @@ type queryPage struct {
 	Share     string // URL of the page, or "" if it is private
 	Snippet   string // HTML that embeds the chart
 	Problem   string // what is wrong with the parameters
+	Wrong     string // name of the parameter that is wrong, or ""
 	Release   int
 	UpdatedAt string
 }
@@ -95,33 +96,33 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
-	if err := serve(w, r); err != nil {
+	send, err := serve(w, r)
+	if err != nil {
 		p.fail(w, r, err)
+		return
 	}
+	send(w)
 }
 
-// serveQuery serves the page at the URL of a saved query, or its form for other sites.
-func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) error {
+// serveQuery renders the page at the URL of a saved query, or its form for other sites.
+func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) (send func(http.ResponseWriter), err error) {
 	if target := withoutEmpty(r.URL); target != "" {
 		w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(w, r, localPath(r, target), http.StatusSeeOther)
-		return nil
+		return func(w http.ResponseWriter) { http.Redirect(w, r, localPath(r, target), http.StatusSeeOther) }, nil
 	}
 	if extension := strings.TrimPrefix(path.Ext(r.URL.Path), "."); chart.ContentTypes[extension] != "" {
-		return p.serveImage(w, r, extension)
+		return func(http.ResponseWriter) {}, p.serveImage(w, r, extension)
 	}
 	name := "query"
 	if address, found := saved.CutEmbed(r.URL.Path); found {
 		name = "embed"
-		p.allowEmbedding(w.Header())
+		p.SetSecurityHeaders(w.Header(), embedPolicy)
+		w.Header().Del("X-Frame-Options")
+		w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // for sites that require it of what they embed
 		r = r.Clone(r.Context())
 		r.URL.Path = address
 	}
-	send, err := p.render(w.Header(), r, name)
-	if err == nil {
-		send(w)
-	}
-	return err
+	return p.render(w.Header(), r, name)
 }
 
 // render executes the query of a request and renders its page, both on the visitor's
@@ -142,7 +143,7 @@ func (p *Pages) render(header http.Header, r *http.Request, name string) (send f
 	l := languageOf(r)
 	if data.Err != nil {
 		reason := problem.Of(data.Err)
-		status, data.Problem = reason.Code.Status(), reason.In(l)
+		status, data.Problem, data.Wrong = reason.Code.Status(), reason.In(l), reason.Param
 	}
 	caching := "private, no-cache"
 	if data.Public && r.Header.Get("Authorization") == "" && r.Header.Get("Cookie") == "" && !r.URL.Query().Has("token") {
@@ -165,12 +166,6 @@ const publicCaching = "public, max-age=0, s-maxage=60"
 // embedPolicy is the Content-Security-Policy of the form for other sites, which has
 // neither scripts nor forms.
 const embedPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors *"
-
-func (p *Pages) allowEmbedding(header http.Header) {
-	p.SetSecurityHeaders(header, embedPolicy)
-	header.Del("X-Frame-Options")
-	header.Set("Cross-Origin-Resource-Policy", "cross-origin") // for sites that require it of what they embed
-}
 
 // load executes the query of a request.
 func (p *Pages) load(r *http.Request) (*queryPage, error) {
@@ -212,13 +207,13 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	if err := data.draw(r.Context(), l, p.Queries.Executor); err != nil {
 		return nil, err
 	}
-	height := tableHeight
+	height, style := tableHeight, fmt.Sprint(tableHeight, "px")
 	if data.Chart != nil {
-		height = data.Chart.FrameHeight(data.Title, data.Chart.Title+", "+l.Text("Edition %d", data.Release)+" "+l.DayOf(data.UpdatedAt), p.Credit)
+		height, style = data.Chart.FrameHeight(data.Title, data.Chart.Title+", "+l.Text("Edition %d", data.Release)+" "+l.DayOf(data.UpdatedAt), p.Credit)
 	}
 	if view.Public {
 		embed := p.PublicURL + localPath(r, page.WithQuery(view.Address+"/embed", withoutToken(r.URL)))
-		data.Snippet = fmt.Sprintf(`<iframe src="%s" title="%s" width="100%%" height="%d" loading="lazy" style="border:0"></iframe>`, html.EscapeString(embed), html.EscapeString(data.Title), height)
+		data.Snippet = fmt.Sprintf(`<div style="container-type:inline-size"><iframe src="%s" title="%s" width="100%%" height="%d" loading="lazy" style="border:0;height:%s"></iframe></div>`, html.EscapeString(embed), html.EscapeString(data.Title), height, style)
 	}
 	for extension := range chart.ContentTypes {
 		data.Images = append(data.Images, link{strings.ToUpper(extension), page.LocalPath(l, page.WithQuery(view.Address+"."+extension, r.URL.RawQuery))})
@@ -340,10 +335,10 @@ func fieldOf(p params.Param, given url.Values) field {
 
 // explorerURL opens a query with its variables.
 func explorerURL(view *saved.View) string {
-	if len(view.Values) == 0 {
-		return page.ExplorerURL(view.Text, "")
+	var variables []byte
+	if len(view.Values) > 0 {
+		variables, _ = json.Marshal(view.Values, json.Deterministic(true)) // "" if they cannot be encoded
 	}
-	variables, _ := json.Marshal(view.Values, json.Deterministic(true)) // "" if they cannot be encoded
 	return page.ExplorerURL(view.Text, string(variables))
 }
 
@@ -366,30 +361,21 @@ const (
 	galleryImages = 15
 )
 
-// serveGallery lists public queries.
-func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) error {
+// serveGallery renders a page of the public queries, on the visitor's budget.
+func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) (send func(http.ResponseWriter), err error) {
 	if err := page.CheckMethod(w, r); err != nil {
-		return err
+		return nil, err
 	}
 	query, err := params.ReadForm(r.URL.RawQuery, []params.Param{
 		{Name: "search", Kind: "String", Max: 100}, {Name: "page", Kind: "Int", Min: 1, Max: 1_000},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	number := 1
 	if given, ok := query["page"].(int64); ok {
 		number = int(given)
 	}
-	send, err := p.renderGallery(w.Header(), r, query, number)
-	if err == nil {
-		send(w)
-	}
-	return err
-}
-
-// renderGallery renders a page of the gallery on the visitor's budget.
-func (p *Pages) renderGallery(header http.Header, r *http.Request, query map[string]any, number int) (send func(http.ResponseWriter), err error) {
 	done, err := p.Visitors.Start(p.Visitors.Identify(r))
 	if err != nil {
 		return nil, err
@@ -424,7 +410,7 @@ func (p *Pages) renderGallery(header http.Header, r *http.Request, query map[str
 	if number > 1 {
 		data.Previous = galleryURL(data.Search, number-1)
 	}
-	header.Set("Vary", page.Vary)
+	w.Header().Set("Vary", page.Vary)
 	content := p.Content(l, GalleryPath, page.Head{}, data)
 	content.Markdown = page.WithQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
 	return p.prepare(r, http.StatusOK, "gallery", content, "public, max-age=30")

@@ -3,27 +3,21 @@ package queries
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"palmares/graph"
-	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed/demo"
-	"palmares/internal/catalog/feed/feedtest"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	items "palmares/internal/core/table"
 	"palmares/internal/dev/check"
-	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
@@ -78,11 +72,9 @@ func eachOf(rows [][]jsontext.Value) func(func([]jsontext.Value) error) error {
 }
 
 // A page has the rows of the CSV: an item whose inner list is empty has one without the
-// values of the list. Independent lists are shown as JSON.
+// values of the list. Independent lists are shown as JSON. Names are words: those of values
+// that distinguish lists, of aliases, and of categories that have been removed.
 func TestTable(t *testing.T) {
-	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	feedtest.Publish(t, s, demo.Catalog())
-	memory := cache.New(1<<20, nil, log)
 	wanted := []struct{ text, want string }{
 		{`{tools(filter: {slugs: ["plume", "enclume-8"]}) {items {slug comparisonConnection(first: 0) {nodes {slug}}}}}`, "slug|comparisonConnection.nodes.slug\nenclume-8|\nplume|"},
 		{`{stats {toolsTotal}}`, "toolsTotal\n48"},
@@ -100,8 +92,15 @@ func TestTable(t *testing.T) {
 	for i, e := range wanted {
 		all = append(all, saved.BuiltIn{Name: fmt.Sprint("query-", i), Title: "X", Text: e.text})
 	}
-	queries, err := saved.New(saved.Config{Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log, BuiltIn: all})
-	check.OK(t, err)
+	named := map[string]string{ // the title of the chart, and the first column of the table
+		`{a: scoreHistogram(filter: {pricings: [gratuit]}) {from count} b: scoreHistogram(filter: {pricings: [payant]}) {from count}}`: "Number by pricing: Pricing, Free, Paid",
+		`{freeTools: scoreHistogram(filter: {categories: ["chat"]}) {from count} others: scoreHistogram {from count}}`:                 "Number by group: Group, Free tools, Others",
+		`{series(metrics: [mean_score], by: category, every: month) {key points {period value}}}`:                                      "Average score over time by category: Category, Agents, Automation, Chat, Code, Images, Research, Writing, Video, Voice",
+	}
+	for text := range named {
+		all = append(all, saved.BuiltIn{Name: fmt.Sprint("query-", len(all)), Title: "X", Text: text})
+	}
+	queries := newPages(t, all...).Queries
 	for i, e := range wanted {
 		view, err := queries.View(httptest.NewRequest(http.MethodGet, fmt.Sprint("/q/palmares/query-", i), nil))
 		check.OK(t, err)
@@ -116,6 +115,20 @@ func TestTable(t *testing.T) {
 			lines = append(lines, strings.Join(cells, "|"))
 		}
 		check.Equal(t, strings.Join(lines, "\n"), e.want, e.text)
+	}
+	for _, b := range all[len(wanted):] {
+		view, err := queries.View(httptest.NewRequest(http.MethodGet, "/q/palmares/"+b.Name, nil))
+		check.OK(t, err)
+		grid, err := view.Grid(t.Context())
+		check.OK(t, err)
+		shown, names := &table{Grid: grid}, readCatalog(t.Context(), lang.English, view, queries.Executor)
+		title := newChart(lang.English, shown, saved.Chart{}, names).Title
+		shown.addWords(lang.English, names)
+		texts := []string{shown.Headings[0]}
+		for _, r := range shown.Rows {
+			texts = append(texts, r[0].Text)
+		}
+		check.Equal(t, title+": "+strings.Join(slices.Compact(texts), ", "), named[b.Text], b.Text)
 	}
 	many := tableOf(t, "["+strings.Repeat(`{"n":1},`, 600)+`{"n":1}]`)
 	check.Equal(t, len(many.Rows), 500)
@@ -347,9 +360,10 @@ func TestPageEscapesTexts(t *testing.T) {
 		}
 		page, err := templates.Render("query", page.Content{Data: &queryPage{
 			View:  &saved.View{Title: evil, Description: evil, Text: evil, Address: "/q/a/b"},
-			Owner: evil, Problem: evil, Share: evil, Snippet: evil, Table: shown, Chart: c, Fields: []field{{Name: evil, Value: evil, Preset: evil}, {Name: "e", Values: []string{evil}}},
+			Owner: evil, Problem: evil, Wrong: "e", Share: evil, Snippet: evil, Table: shown, Chart: c, Fields: []field{{Name: evil, Value: evil, Preset: evil}, {Name: "e", Values: []string{evil}}},
 		}})
 		check.OK(t, err)
+		check.Contains(t, string(page), `name="e" aria-invalid="true"`)
 		if strings.Contains(string(page), "<script>alert") || strings.Contains(string(page), `"' onload=x`) || !strings.Contains(string(page), "&lt;script&gt;alert") {
 			t.Errorf("got a page with unescaped texts, want none:\n%s", page)
 		}

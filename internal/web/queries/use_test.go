@@ -12,7 +12,6 @@ import (
 
 	"palmares/graph"
 	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/check"
@@ -24,7 +23,7 @@ import (
 // newPages returns the pages of some queries about the demo catalog.
 func newPages(t *testing.T, queries ...saved.BuiltIn) *Pages {
 	s, log := testkit.Open(t, testkit.SQLite(t)), slog.New(slog.DiscardHandler)
-	feedtest.Publish(t, s, demo.Catalog())
+	feedtest.PublishDemo(t, s)
 	memory := cache.New(1<<20, nil, log)
 	all, err := saved.New(saved.Config{
 		Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log, BuiltIn: queries,

@@ -363,9 +363,9 @@ func (c *editionEvents) shorten(r *request) {
 	}
 }
 
-// named returns a category with its label. One that no longer exists is named after its slug.
+// named returns a category with its label. One that has never existed is named after its slug.
 func (r *request) named(slug string) category {
-	found := r.shown.Category(slug)
+	found := cmp.Or(r.shown.Category(slug), r.shown.FormerCategory(slug))
 	switch {
 	case found == nil:
 		label := words.Sentence(slug)

@@ -68,16 +68,19 @@ func (s *snapshot) caching() string {
 	return "public, max-age=30"
 }
 
-// chart draws the availability of each day.
+// chart draws the availability of each day. Days without data are bars of another color.
 func (s *snapshot) chart(l lang.Language) template.HTML {
-	known := slices.DeleteFunc(slices.Clone(s.Days), func(d Day) bool { return !d.Known() })
 	t := chart.Table{Kind: chart.Columns, Unit: chart.Proportion, X: chart.Dates(l, s.Days[0].Date, s.Today.Date.AddDate(0, 0, 1))}
-	for _, d := range known {
-		t.Add(chart.Slot{From: chart.Time(d.Date), To: chart.Time(d.Date.AddDate(0, 0, 1))}, "", new(d.Availability()))
+	for _, d := range s.Days {
+		height := d.Availability()
+		if !d.Known() {
+			height = 1
+		}
+		t.Add(chart.Slot{From: chart.Time(d.Date), To: chart.Time(d.Date.AddDate(0, 0, 1))}, "", &height)
 	}
 	plots, _ := t.Plots(l)
 	for i, p := range plots[0].Series[0].Points {
-		p.Text, p.Label, p.Color = chart.Title(l.ShortDay(known[i].Date), known[i].percent(l)), "", known[i].band()
+		p.Text, p.Label, p.Color = chart.Title(l.ShortDay(s.Days[i].Date), s.Days[i].percent(l)), "", s.Days[i].band()
 		plots[0].Series[0].Points[i] = p
 	}
 	shown := chart.Chart{Title: l.Text("Availability by day, as in the table"), Content: plots}
@@ -214,6 +217,8 @@ func (d Day) BudgetLeft() int { return int(math.Floor(d.budget().Remaining)) }
 // band is the color of the day's bar.
 func (d Day) band() string {
 	switch {
+	case !d.Known():
+		return "grid"
 	case d.Up == d.Minutes:
 		return "excellent"
 	case d.Availability()*100 >= Target:

@@ -60,6 +60,9 @@ func TestPage(t *testing.T) {
 		const bar, drawings = `<rect class="poor"`, 3 // for windows of different widths
 		check.Contains(t, body, row)
 		check.Contains(t, body, bar)
+		check.Equal(t, strings.Count(body, `<rect class="grid"`), drawings*(shownDays-1), "bars of days without data")
+		check.Contains(t, body, `<li class="grid">no data</li>`)
+		check.Contains(t, body, `<figure class="figure">`) // the style sheet shows one of its drawings
 		if rows, bars := strings.Count(body, `<tr><th scope="row">`), strings.Count(body, bar); rows != shownDays || bars != drawings {
 			t.Errorf("got %d rows and %d bars, want %d and %d", rows, bars, shownDays, drawings)
 		}
