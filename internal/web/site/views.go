@@ -77,7 +77,7 @@ func toolOf(t *catalog.Tool) *tool {
 	return found
 }
 
-// rank is the place of a tool by score in its category.
+// rank is the place of a tool by score.
 type rank struct {
 	Position, Of int
 	Previous     *int // in the previous edition
