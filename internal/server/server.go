@@ -222,7 +222,7 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 		facts.SecurityExpires = cfg.Now().AddDate(0, 6, 0).Format(time.DateOnly)
 	}
 	service, visitors := cfg.Service(), cmp.Or(cfg.Visitors, visitor.NewLimiter(cfg.Proxies))
-	service.Publisher, service.Plans = facts.Publisher, page.Plans{Anonymous: planOf(auth.Anonymous), Developer: planOf(auth.Developer), Pro: planOf(auth.Pro)}
+	service.Demo, service.Publisher, service.Plans = isDemo, facts.Publisher, page.Plans{Anonymous: planOf(auth.Anonymous), Developer: planOf(auth.Developer), Pro: planOf(auth.Pro)}
 	pages, err := site.New(site.Config{
 		Service: service, Executor: engine.executor, Cache: engine.cache, Visitors: visitors,
 		Suggested: routes.listed(func(l *listing) []string { return l.suggested }), SitemapPages: routes.listed(func(l *listing) []string { return l.sitemap }),
