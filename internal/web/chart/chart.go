@@ -82,7 +82,8 @@ func (c *Chart) Draw(ctx context.Context) (all template.HTML, err error) {
 }
 
 // FrameHeight returns how high a frame has to be to show the chart below a heading and a caption
-// and above a credit: in windows of any width, in pixels, and in CSS by the width of its container.
+// and above a credit: in windows of any width, in pixels, and in CSS by the width of its container,
+// with a step for each drawing.
 func (c *Chart) FrameHeight(heading, caption, credit string) (highest int, css string) {
 	textsHeight := func(room float64) int { // as in the style sheet
 		lines := func(text string, size float64) int { return len(wrap(text, size, room)) }
@@ -98,28 +99,25 @@ func (c *Chart) FrameHeight(heading, caption, credit string) (highest int, css s
 	for i, v := range all {
 		d := &drawing{width: v.width}
 		c.draw(d)
-		slope, full := d.height/v.width, v.most+32
-		end := full
+		full := v.most + 32
+		end := full + step
 		if i+1 < len(all) {
 			end = all[i+1].window
 		}
-		for from := v.window; from < end; from += step {
-			drawn := func(window float64) int { return int(math.Ceil(slope * (min(window, full) - 32))) }
-			height := textsHeight(from-32) + drawn(from)
-			switch change := height - last; {
-			case from == 320:
-				css = fmt.Sprintf("%dpx", height)
-			case change > 0:
-				css += fmt.Sprintf(" + clamp(0px, (100cqw - %gpx)*999, %dpx)", from-1, change)
-			case change < 0:
-				css += fmt.Sprintf(" - clamp(0px, (100cqw - %gpx)*999, %dpx)", from-1, -change)
-			}
-			if from == v.window {
-				css += fmt.Sprintf(" + clamp(0px, 100cqw - %gpx, %gpx)*%.4g", from, min(end, full)-from, slope)
-			}
-			last = height + drawn(min(from+step, end)) - drawn(from)
-			highest = max(highest, height, last)
+		height := 0
+		for window := v.window; window < end; window += step {
+			drawn := d.height / v.width * (min(window+step, end, full) - 32)
+			height = max(height, textsHeight(window-32)+int(math.Ceil(drawn)))
 		}
+		switch change := height - last; {
+		case i == 0:
+			css = fmt.Sprintf("%dpx", height)
+		case change > 0:
+			css += fmt.Sprintf(" + clamp(0px, (100cqw - %gpx)*999, %dpx)", v.window-1, change)
+		case change < 0:
+			css += fmt.Sprintf(" - clamp(0px, (100cqw - %gpx)*999, %dpx)", v.window-1, -change)
+		}
+		highest, last = max(highest, height), height
 	}
 	return highest, "calc(" + css + ")"
 }
