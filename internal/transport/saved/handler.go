@@ -62,7 +62,9 @@ const Metadata = "metadata.json"
 
 // isOfPage reports whether a format is derived from what the page shows: the chart as an
 // image, or the description of the table.
-func isOfPage(format string) bool { return format == "svg" || format == "png" || format == Metadata }
+func isOfPage(format string) bool {
+	return format == "svg" || format == "small.svg" || format == "png" || format == Metadata
+}
 
 // IsDocument reports whether a path belongs to an OpenAPI document.
 func IsDocument(path string) bool {

@@ -499,6 +499,11 @@ func TestFiles(t *testing.T) {
 			t.Errorf("got %d pixels of %s, want a drawing", seen[rgb(name)], name)
 		}
 	}
+	small, err := c.File(t.Context(), Small, "Source: palmares")
+	check.OK(t, err)
+	for _, unwanted := range []string{"A &lt;title&gt;", "A note", "Source: palmares", ` width="720"`} {
+		check.True(t, !strings.Contains(string(small), unwanted), "got %s in a small file, want nothing but the drawing", unwanted)
+	}
 	if _, err := (&Chart{Content: Bars(make([]Bar, 200))}).File(t.Context(), "png", ""); err == nil {
 		t.Error("got a PNG of any size, want a limit")
 	}

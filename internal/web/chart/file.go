@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -10,23 +11,32 @@ import (
 	"palmares/internal/core/lang"
 )
 
+// Small is the extension of a file for lists of charts: what it shows stands beside it.
+const Small = "small.svg"
+
 // ContentTypes are the types of files by their extension.
 var ContentTypes = map[string]string{"svg": "image/svg+xml", "png": "image/png"}
 
 // File draws the chart as a file with its title, notes and a credit line.
 func (c *Chart) File(ctx context.Context, extension, credit string) ([]byte, error) {
-	const margin, titleSize, noteSize = 24.0, 17.0, 11.0
-	d := &drawing{width: wide}
+	const titleSize, noteSize = 17.0, 11.0
+	margin, width, notes, title := 24.0, wide, append(c.Notes[:len(c.Notes):len(c.Notes)], credit), wrap(c.Title, titleSize, wide)
+	if extension == Small {
+		margin, width, notes, title = 6, half, nil, nil
+		if plots, _ := c.Content.(Plots); len(plots) > 1 {
+			width = medium
+		}
+	}
+	d := &drawing{width: width}
 	c.draw(d)
 	bottom := d.height
-	for _, note := range append(c.Notes[:len(c.Notes):len(c.Notes)], credit) {
-		for _, line := range wrap(note, noteSize, wide) {
+	for _, note := range notes {
+		for _, line := range wrap(note, noteSize, width) {
 			bottom += noteSize * 1.5
 			d.text("soft", "", noteSize, 0, bottom+6, line)
 		}
 	}
-	title := wrap(c.Title, titleSize, wide)
-	d.left, d.top, d.width = -margin, -margin-titleSize*1.3*float64(len(title))-10, wide+2*margin
+	d.left, d.top, d.width = -margin, -margin-titleSize*1.3*float64(len(title))-10, width+2*margin
 	for i, line := range title {
 		d.heading(titleSize, 0, d.top+margin+titleSize*(1+1.3*float64(i)), line)
 	}
@@ -43,5 +53,5 @@ func (c *Chart) Entry(ctx context.Context, l lang.Language, extension, credit, c
 		credit = strings.Replace(credit, " : ", ": ", 1)
 	}
 	body, err := c.File(ctx, extension, credit)
-	return cache.NewEntry(body, http.Header{"Content-Type": {ContentTypes[extension]}, "Cache-Control": {caching}, "Vary": {"Accept-Encoding"}}), err
+	return cache.NewEntry(body, http.Header{"Content-Type": {cmp.Or(ContentTypes[extension], ContentTypes["svg"])}, "Cache-Control": {caching}, "Vary": {"Accept-Encoding"}}), err
 }

@@ -161,7 +161,7 @@ func (t *table) addWords(l lang.Language, c catalog) {
 			price, isPrice := words.Price(l, r[i].Text)
 			switch value := &r[i]; {
 			case value.IsNumber && units[i] != chart.Number:
-				value.Text = format(value.Number)
+				value.Text = t.number(l, r, i, format)
 			case value.IsNumber && value.Number != math.Trunc(value.Number):
 				value.Text = l.Decimal(value.Number, 0, 6)
 			case isText && isPrice:
@@ -173,6 +173,23 @@ func (t *table) addWords(l lang.Language, c catalog) {
 			}
 		}
 	}
+}
+
+// leastRated is of how many comparisons a win rate is a percentage.
+const leastRated = 3
+
+// number formats a number of a row, a win rate with the number of comparisons.
+func (t *table) number(l lang.Language, row []saved.Cell, column int, format func(float64) string) string {
+	text, all := format(row[column].Number), slices.Index(t.Columns, "count")
+	if all < 0 || t.Columns[column] != "winRate" {
+		return text
+	}
+	count := row[all].Number
+	won := l.Text("%d of %d", int(math.Round(row[column].Number*count)), int(count))
+	if count < leastRated {
+		return won
+	}
+	return won + " (" + text + ")"
 }
 
 // metricName returns the words for a metric of a series.

@@ -84,10 +84,7 @@ func (t *table) bars(l lang.Language, p saved.Plan, c catalog) *chart.Chart {
 	format := unit.Formatter(l, all...)
 	for i := range bars {
 		if t.Rows[i][p.Number].IsNumber {
-			bars[i].Text = format(bars[i].Value)
-			if all := slices.Index(t.Columns, "count"); all >= 0 && t.Columns[p.Number] == "winRate" {
-				bars[i].Text += " " + l.Plural(int(t.Rows[i][all].Number), "of %d comparison|of %d comparisons")
-			}
+			bars[i].Text = t.number(l, t.Rows[i], p.Number, format)
 		}
 		if bars[i].Value < 0 && slices.Max(all) > 0 && p.Series == saved.NoColumn {
 			bars[i].Series = negativeSeries

@@ -110,7 +110,7 @@ func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) (send func(ht
 		w.Header().Set("Cache-Control", "no-store")
 		return func(w http.ResponseWriter) { http.Redirect(w, r, localPath(r, target), http.StatusSeeOther) }, nil
 	}
-	if extension := strings.TrimPrefix(path.Ext(r.URL.Path), "."); chart.ContentTypes[extension] != "" {
+	if _, extension, _ := strings.Cut(path.Base(r.URL.Path), "."); chart.ContentTypes[extension] != "" || extension == chart.Small {
 		return func(http.ResponseWriter) {}, p.serveImage(w, r, extension)
 	}
 	name := "query"
@@ -402,7 +402,7 @@ func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) (send func(
 		data.Queries = append(data.Queries, galleryItem{address, q.Title, owner, q.Description, ""})
 	}
 	for i := range data.Queries[:min(len(data.Queries), galleryImages)] {
-		data.Queries[i].Image = page.LocalPath(l, data.Queries[i].Address+".svg")
+		data.Queries[i].Image = page.LocalPath(l, data.Queries[i].Address+"."+chart.Small)
 	}
 	if more {
 		data.Next = galleryURL(data.Search, number+1)

@@ -210,8 +210,8 @@ func TestNames(t *testing.T) {
 		t.Errorf("got %+v, want %+v", bars, want)
 	}
 	bars = newChart(lang.French, tableOf(t, `[{"key":"plume","count":1,"winRate":1},{"key":"relire-svp","count":4,"winRate":0.5}]`), saved.Chart{Kind: saved.Bar, X: "key", Y: "winRate"}, november).Content.(chart.Bars)
-	check.Equal(t, bars[0].Text, "100\u00a0% sur 1 comparatif", "%+v", bars)
-	check.Equal(t, bars[1].Text, "50\u00a0% sur 4 comparatifs", "%+v", bars)
+	check.Equal(t, bars[0].Text, "1 sur 1", "%+v", bars)
+	check.Equal(t, bars[1].Text, "2 sur 4 (50\u00a0%)", "%+v", bars)
 	bars = newChart(lang.English, tableOf(t, `[{"name":"v0","score":5},{"name":"plain","score":6}]`), saved.Chart{}, november).Content.(chart.Bars)
 	check.Equal(t, bars[0].Label, "v0", "%+v", bars)
 	check.Equal(t, bars[1].Label, "plain", "%+v", bars)
