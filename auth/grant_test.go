@@ -279,9 +279,8 @@ func TestGrantsOfAccounts(t *testing.T) {
 		g.keyring.ForgetAccount(g.account.ID)
 		request := httptest.NewRequest("GET", "/mcp", nil)
 		request.Header.Set("Authorization", "Bearer "+kept.Access)
-		if caller, err := g.keyring.caller(request); err != nil || caller.Plan != Pro {
-			g.t.Errorf("got %+v, %v, want the new plan", caller, err)
-		}
+		caller, err := g.keyring.caller(request)
+		check.True(g.t, err == nil && caller.Plan == Pro, "got %+v, %v, want the new plan", caller, err)
 		if connected, err := g.IsConnected(g.t.Context(), "client"); err != nil || !connected {
 			g.t.Errorf("got connected %v, %v, want true", connected, err)
 		}

@@ -134,14 +134,12 @@ func TestCostsCoverWork(t *testing.T) {
 		`{tools(limit: 1, filter: {search: "e"}) {items {slug}}}`: 66 * time.Millisecond,
 		`{movers(metric: score, from: "2026-01-01") {slug}}`:      35 * time.Millisecond,
 	} {
-		if cost, _, _ := e.Cost(t.Context(), graph.Request{Query: query}); took/time.Duration(cost) > 150*time.Microsecond {
-			t.Errorf("%.80s: got a cost of %d for %v, want at least %d", query, cost, took, took/(150*time.Microsecond))
-		}
+		cost, _, _ := e.Cost(t.Context(), graph.Request{Query: query})
+		check.True(t, took/time.Duration(cost) <= 150*time.Microsecond, "%.80s: got a cost of %d for %v, want at least %d", query, cost, took, took/(150*time.Microsecond))
 	}
 	// Tools that read the whole schema still can.
-	if cost, limit, err := e.Cost(t.Context(), graph.Request{Query: wholeSchema}); err != nil || cost > limit/4 {
-		t.Errorf("got a cost of %d (%v) for the whole schema, want at most a quarter of %d", cost, err, limit)
-	}
+	cost, limit, err := e.Cost(t.Context(), graph.Request{Query: wholeSchema})
+	check.True(t, err == nil && cost <= limit/4, "got a cost of %d (%v) for the whole schema, want at most a quarter of %d", cost, err, limit)
 }
 
 // wholeSchema is the query with which tools read a schema.

@@ -269,9 +269,7 @@ func TestHistoryIsLoadedLast(t *testing.T) {
 			ctx, cancel := context.WithDeadline(auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Developer}), time.Time{})
 			p := e.Execute(ctx, graph.Request{Query: query}).Problem()
 			cancel()
-			if p == nil || p.Code != problem.Unavailable { // the caller is not to blame
-				t.Errorf("%s: got %v before the history is loaded, want it to be unavailable", query, p)
-			}
+			check.True(t, p != nil && p.Code == problem.Unavailable, "%s: got %v before the history is loaded, want it to be unavailable", query, p) // the caller is not to blame
 			go func() { waiting <- query + string(execute(t, e, auth.Developer, query).Data) }()
 		}
 		for _, query := range slices.Repeat(current, 5) { // while the others wait

@@ -369,9 +369,7 @@ func checkLife(t *testing.T, name string, want life, got served) {
 		if at < 0 {
 			at = len(got.History)
 		}
-		if at == 0 || got.History[at-1].Price != c.Price || got.History[at-1].Pricing != c.Pricing {
-			t.Errorf("%s: got %v in history, want %v on its day", name, got.History, c)
-		}
+		check.True(t, at != 0 && got.History[at-1].Price == c.Price && got.History[at-1].Pricing == c.Pricing, "%s: got %v in history, want %v on its day", name, got.History, c)
 	}
 }
 

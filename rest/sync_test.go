@@ -144,9 +144,8 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 				for from, client := range clients[category] {
 					synced := client.clone()
 					synced.read(t, handler, path+"&sync="+url.QueryEscape(client.token), nil)
-					if differ := synced.differ(whole); differ != nil {
-						t.Errorf("category %q, release %d from %d: got different documents for %v, want those of the whole set", category, release, from+1, differ)
-					}
+					differ := synced.differ(whole)
+					check.True(t, differ == nil, "category %q, release %d from %d: got different documents for %v, want those of the whole set", category, release, from+1, differ)
 					for slug, reason := range synced.reasons {
 						reasons[reason]++
 						check.Equal(t, reason, reasonOf(handler, slug, category), "category %q, release %d from %d: deleted because: %s", category, release, from+1, slug)
@@ -163,9 +162,8 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 		client := clients[""][0].clone()
 		want := clients[""][11]
 		pages := client.read(t, handler, "/api/embeddings?limit=2&sync="+client.token, func() { publish(13) })
-		if differ := client.differ(want); pages < 2 || differ != nil {
-			t.Errorf("release between pages: got %d pages with other documents of %v, want several with those of release 12", pages, differ)
-		}
+		differ := client.differ(want)
+		check.True(t, pages >= 2 && differ == nil, "release between pages: got %d pages with other documents of %v, want several with those of release 12", pages, differ)
 		newest := &vectorIndex{documents: map[string]string{}}
 		newest.read(t, handler, "/api/embeddings", nil)
 		client.read(t, handler, "/api/embeddings?sync="+client.token, nil)
@@ -237,9 +235,8 @@ func TestSyncTokens(t *testing.T) {
 		verify := func(query string, status int, wants ...string) {
 			t.Helper()
 			got := get(handler, "/api/embeddings?"+query)
-			if missing := slices.IndexFunc(wants, func(want string) bool { return !strings.Contains(got.Body.String(), want) }); got.Code != status || missing >= 0 {
-				t.Errorf("%s: got %d %s, want %d with %q", query, got.Code, got.Body, status, wants)
-			}
+			missing := slices.IndexFunc(wants, func(want string) bool { return !strings.Contains(got.Body.String(), want) })
+			check.True(t, got.Code == status && missing < 0, "%s: got %d %s, want %d with %q", query, got.Code, got.Body, status, wants)
 		}
 		verify("sync="+first, 200, `"data":[]`) // only a price changed
 		verify("sync="+first+"&category=code", 400, "issued for all categories", "category=code")

@@ -143,12 +143,8 @@ func TestAPIDocsFirstLoad(t *testing.T) {
 	var own int
 	p.Eval(`(all => all.filter(({startTime}) => startTime < all.find(({name}) => name.includes("graphiql")).startTime).reduce((sum, {transferSize}) => sum + transferSize, 0))(["navigation", "resource"].flatMap(type => performance.getEntriesByType(type)))`, &own)
 	size, files := load(p)
-	if own == 0 || own > limit {
-		t.Errorf("explorer: got %d bytes before the full editor, want at most %d:\n%s", own, limit, files)
-	}
-	if size < 5*limit {
-		t.Errorf("got %d bytes with the full editor, want more than before:\n%s", size, files)
-	}
+	check.True(t, own != 0 && own <= limit, "explorer: got %d bytes before the full editor, want at most %d:\n%s", own, limit, files)
+	check.True(t, size >= 5*limit, "got %d bytes with the full editor, want more than before:\n%s", size, files)
 }
 
 func TestAPIDocsAssetsAreCompressed(t *testing.T) {
@@ -165,15 +161,11 @@ func TestAPIDocsAssetsAreCompressed(t *testing.T) {
 		}
 		got := s.Call(t, http.MethodGet, "/assets/workbench/"+name, "", "Accept-Encoding", "br")
 		body, err := io.ReadAll(got.Body)
-		if err != nil || got.StatusCode != 200 || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") {
-			t.Errorf("%s: got %d %v, want 200", name, got.StatusCode, err)
-		}
+		check.True(t, err == nil && got.StatusCode == 200 && strings.Contains(got.Header.Get("Cache-Control"), "immutable"), "%s: got %d %v, want 200", name, got.StatusCode, err)
 		sent += len(body)
 		if text, err := os.ReadFile(file); err != nil || bytes.Contains(text, []byte("sourceMappingURL=")) {
 			t.Errorf("%s: got a source map or %v, want neither", name, err)
 		}
 	}
-	if sent == 0 || sent > 4<<20 {
-		t.Errorf("got %d bytes of assets, want at most %d", sent, 4<<20)
-	}
+	check.True(t, sent != 0 && sent <= 4<<20, "got %d bytes of assets, want at most %d", sent, 4<<20)
 }

@@ -63,9 +63,7 @@ func TestVisitorTasks(t *testing.T) {
 				p := chrome.Open(t, browser.Look{Width: task.width}, "http://"+s.Address+l.Path("/"))
 				v := &visitor{T: t, Page: p, server: s, lang: l, most: task.most}
 				task.do(v)
-				if v.clicks > v.most {
-					t.Errorf("got %d clicks, want at most %d", v.clicks, v.most)
-				}
+				check.True(t, v.clicks <= v.most, "got %d clicks, want at most %d", v.clicks, v.most)
 			})
 		})
 	}

@@ -108,9 +108,7 @@ func compileRelay(t *testing.T, schema string) {
 		"Query.toolConnection", "Query.comparisonConnection", "Query.retiredToolConnection", "Query.changes", "Query.releases",
 		"Tool.comparisonConnection", "Tool.changes", "Category.toolConnection",
 	} {
-		if !slices.Contains(connections, want) {
-			t.Errorf("got the connections %v, want %s among them", connections, want)
-		}
+		check.True(t, slices.Contains(connections, want), "got the connections %v, want %s among them", connections, want)
 	}
 	w := newWorkspace(t, schema, "relay.config.json")
 	w.write("src/Catalog.js", source)
@@ -151,15 +149,13 @@ func sendQuery(t *testing.T, s *blackbox.Server, key string) {
 	for name, want := range map[string]string{
 		"Cache-Control": headers.CacheControl, "Accept-Query": "application/json", "X-Service-Release": "8", "CDN-Cache-Control": "",
 	} {
-		if value := got.Header.Get(name); got.StatusCode != http.StatusOK || value != want {
-			t.Errorf("got %d with %s %q, want %q", got.StatusCode, name, value, want)
-		}
+		value := got.Header.Get(name)
+		check.True(t, got.StatusCode == http.StatusOK && value == want, "got %d with %s %q, want %q", got.StatusCode, name, value, want)
 	}
 	check.Equal(t, call(middleware.MethodQuery, "If-None-Match", tag).StatusCode, http.StatusNotModified, tag)
 	keyed := call(middleware.MethodQuery, "Authorization", "Bearer "+key)
-	if cdn := keyed.Header.Get("CDN-Cache-Control"); keyed.StatusCode != http.StatusOK || cdn != "private, no-store" {
-		t.Errorf("with a key: got %d with CDN-Cache-Control %q, want private, no-store", keyed.StatusCode, cdn)
-	}
+	cdn := keyed.Header.Get("CDN-Cache-Control")
+	check.True(t, keyed.StatusCode == http.StatusOK && cdn == "private, no-store", "with a key: got %d with CDN-Cache-Control %q, want private, no-store", keyed.StatusCode, cdn)
 	unchanged := call(middleware.MethodQuery, "Authorization", "Bearer "+key, "If-None-Match", keyed.Header.Get("ETag"))
 	left := unchanged.Header.Get("X-RateLimit-Remaining")
 	if want := keyed.Header.Get("X-RateLimit-Remaining"); unchanged.StatusCode != http.StatusNotModified || left != want {

@@ -137,9 +137,8 @@ func TestEdgeIsNeverStale(t *testing.T) {
 				kind := anySlug.ReplaceAllString(path, "*")
 				succeeded[kind] = succeeded[kind] || a.StatusCode == http.StatusOK
 				got := storedResponse{a.StatusCode, string(a.body), a.Header.Get(edge.KeysHeader)}
-				if tags := a.Header.Get("Cache-Tag"); strings.ReplaceAll(tags, ",", " ") != got.keys {
-					t.Errorf("%s: got Cache-Tag %q, want the keys %q", path, tags, got.keys)
-				}
+				tags := a.Header.Get("Cache-Tag")
+				check.True(t, strings.ReplaceAll(tags, ",", " ") == got.keys, "%s: got Cache-Tag %q, want the keys %q", path, tags, got.keys)
 				model.mu.Lock()
 				stored, found := model.stored[path]
 				if caching := a.Header.Get("Cache-Control"); !found && got.keys != "" {
@@ -204,9 +203,7 @@ func TestEdgeAfterStart(t *testing.T) {
 			}
 			if c.want == "" {
 				stop() // which waits for purges
-				if len(model.purges) > 0 {
-					t.Errorf("last up %s after noon: got purges %v, want none", c.lastUp, model.purges)
-				}
+				check.True(t, len(model.purges) == 0, "last up %s after noon: got purges %v, want none", c.lastUp, model.purges)
 			} else {
 				wait.Until(t, "the edge is purged of "+c.want, func() bool {
 					model.mu.Lock()

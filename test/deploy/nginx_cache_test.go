@@ -269,16 +269,12 @@ func TestSharedCacheWithNginx(t *testing.T) {
 						}
 					}
 				}
-				if problem != "" {
-					t.Errorf("%s: %s after %s: %s (%s)", path, c.name, first.name, problem, got.Header.Get("X-Cache-Status"))
-				}
+				check.True(t, problem == "", "%s: %s after %s: %s (%s)", path, c.name, first.name, problem, got.Header.Get("X-Cache-Status"))
 			}
 		}
 	}
 	t.Logf("%d pairs of callers, %d from the cache", pairs, hits)
-	if hits < pairs/10 {
-		t.Errorf("got %d of %d responses from the cache, want at least a tenth", hits, pairs)
-	}
+	check.True(t, hits >= pairs/10, "got %d of %d responses from the cache, want at least a tenth", hits, pairs)
 
 	// A tag is for one encoding.
 	proxy.clear(t)
@@ -315,9 +311,8 @@ func TestSharedCacheWithNginx(t *testing.T) {
 		release string
 	}{{plain, "8"}, {zipped, "9"}} { // only the first was cached
 		got, want := c.caller.ask(t, proxy.address, "/api/v1/stats"), c.caller.ask(t, s.Address, "/api/v1/stats?as_of="+c.release)
-		if release := got.Header.Get("X-Service-Release"); release != c.release || !bytes.Equal(got.body, want.body) {
-			t.Errorf("got release %s with %s, want %s with %s", release, got.body, c.release, want.body)
-		}
+		release := got.Header.Get("X-Service-Release")
+		check.True(t, release == c.release && bytes.Equal(got.body, want.body), "got release %s with %s, want %s with %s", release, got.body, c.release, want.body)
 		got = c.caller.ask(t, proxy.address, feed)
 		if release := got.Header.Get("X-Service-Release"); release != c.release || string(got.body) != `{"data":{"feed":{"release":`+release+`}}}` {
 			t.Errorf("got release %s with %s, want %s", release, got.body, c.release)

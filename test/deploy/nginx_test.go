@@ -230,9 +230,8 @@ func startDeployedNginx(t *testing.T, servers []*blackbox.Server) (deployedNginx
 	change("http {", fmt.Sprintf("http { client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;", dir))
 	file := filepath.Join(dir, "nginx.conf")
 	check.OK(t, os.WriteFile(file, []byte(config), 0o644))
-	if out, err := exec.Command(nginx, "-t", "-p", dir, "-c", file, "-g", "daemon off;").CombinedOutput(); err != nil {
-		t.Fatalf("nginx -t: got %v: %s, want a valid configuration", err, out)
-	}
+	out, err := exec.Command(nginx, "-t", "-p", dir, "-c", file, "-g", "daemon off;").CombinedOutput()
+	check.MustTrue(t, err == nil, "nginx -t: got %v: %s, want a valid configuration", err, out)
 	t.Cleanup(func() {
 		if output, _ := os.ReadFile(filepath.Join(dir, "error.log")); t.Failed() {
 			t.Logf("nginx: %s", output)

@@ -77,9 +77,7 @@ func TestEdgeWithVarnish(t *testing.T) {
 		}
 		close(stop)
 		<-ended
-		if hits == 0 {
-			t.Error("got no tool from an earlier release, want some that have not changed")
-		}
+		check.True(t, hits != 0, "got no tool from an earlier release, want some that have not changed")
 
 		// Requests that depend on the caller bypass Varnish.
 		key := blackbox.NewKey(t, cfg, "developer")
@@ -97,9 +95,8 @@ func TestEdgeWithVarnish(t *testing.T) {
 		} {
 			check.Equal(t, c.ask(t, front, "/.purge").StatusCode, http.StatusForbidden, "purge with %s", name)
 		}
-		if text := s.Log.String(); strings.Contains(text, "s3cret") {
-			t.Error("got the credential in the log, want it hidden")
-		}
+		text := s.Log.String()
+		check.True(t, !strings.Contains(text, "s3cret"), "got the credential in the log, want it hidden")
 	})
 }
 

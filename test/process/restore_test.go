@@ -79,9 +79,8 @@ func TestRestoreUnderServer(t *testing.T) {
 		}
 		wantCode := func(when, path string, want int, headers ...string) {
 			t.Helper()
-			if code, body, _ := get(path, headers...); code != want {
-				t.Errorf("%s, %s: got %d %.300s, want %d", when, path, code, body, want)
-			}
+			code, body, _ := get(path, headers...)
+			check.True(t, code == want, "%s, %s: got %d %.300s, want %d", when, path, code, body, want)
 		}
 		waitFor(2)
 		oldToken := token()
@@ -109,9 +108,8 @@ func TestRestoreUnderServer(t *testing.T) {
 		wantCode("published again", "/api/embeddings?sync="+oldToken, 200)
 		for _, path := range paths {
 			wantCode("published again", path, 200, "If-None-Match", tags[path])
-			if _, body, header := get(path); body == lost[path] || header.Get("ETag") == tags[path] {
-				t.Errorf("%s: got the response of a lost release, want one of the new release", path)
-			}
+			_, body, header := get(path)
+			check.True(t, body != lost[path] && header.Get("ETag") != tags[path], "%s: got the response of a lost release, want one of the new release", path)
 		}
 
 		restoreOver(t, cfg, empty)
@@ -120,15 +118,13 @@ func TestRestoreUnderServer(t *testing.T) {
 		wantCode("empty", "/api/embeddings?sync="+oldToken, 410)
 		for _, path := range []string{"/api/v1/tools?limit=200", "/api/embeddings"} {
 			var body struct{ Data []json.RawMessage }
-			if code, text, _ := get(path); code != 200 || json.Unmarshal([]byte(text), &body) != nil || len(body.Data) > 0 {
-				t.Errorf("empty, %s: got %d %.300s, want an empty list", path, code, text)
-			}
+			code, text, _ := get(path)
+			check.True(t, code == 200 && json.Unmarshal([]byte(text), &body) == nil && len(body.Data) == 0, "empty, %s: got %d %.300s, want an empty list", path, code, text)
 		}
 		publish(1)
 		waitFor(1)
 		wantCode("first release", "/api/embeddings?sync="+oldToken, 410)
-		if log := s.Log.String(); strings.Contains(log, "panic") {
-			t.Errorf("got a panic, want none\n%s", log)
-		}
+		log := s.Log.String()
+		check.True(t, !strings.Contains(log, "panic"), "got a panic, want none\n%s", log)
 	})
 }

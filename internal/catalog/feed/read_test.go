@@ -237,9 +237,8 @@ func TestNotAFeed(t *testing.T) {
 		{"nested too deeply", validHeader + "\n" + `{"type":"tool","x":` + strings.Repeat("[", 200_000), `line 2: tool: the line is not valid JSON`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := read(t, c.feed); !strings.HasPrefix(got, c.want) || strings.Contains(got, "\n") {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			got := read(t, c.feed)
+			check.True(t, strings.HasPrefix(got, c.want) && !strings.Contains(got, "\n"), "got  %s\nwant %s", got, c.want)
 		})
 	}
 }
@@ -372,9 +371,8 @@ func FuzzRead(f *testing.F) {
 		check.OK(t, out.Flush())
 		after := check.Try(Check(context.Background(), NewLines(bytes.NewReader(again.Bytes())), nil, nil)).OK(t, "reading the feed that was written")
 		for slug, tool := range before.Tools {
-			if other := after.Tools[slug]; other == nil || other.Fingerprint != tool.Fingerprint || other.HistoryHash != tool.HistoryHash {
-				t.Errorf("tool %s after writing: got %+v, want %+v", slug, other, tool)
-			}
+			other := after.Tools[slug]
+			check.True(t, other != nil && other.Fingerprint == tool.Fingerprint && other.HistoryHash == tool.HistoryHash, "tool %s after writing: got %+v, want %+v", slug, other, tool)
 		}
 		check.Equal(t, len(before.Comparisons), len(after.Comparisons), "after writing")
 		check.Equal(t, len(before.Categories), len(after.Categories), "after writing")

@@ -268,9 +268,8 @@ func TestFormat(t *testing.T) {
 		fmt.Fprintln(hash, f.SHA256)
 	}
 	const want = "424c69bb085a0a4989ba868391e8603112fe73f2c01a32d5fe2a05b8bc390dca"
-	if got := hex.EncodeToString(hash.Sum(nil)); got != want || Format != 3 {
-		t.Errorf("got %s in format %d, want %s in format 3", got, Format, want)
-	}
+	got := hex.EncodeToString(hash.Sum(nil))
+	check.True(t, got == want && Format == 3, "got %s in format %d, want %s in format 3", got, Format, want)
 }
 
 func TestSnappy(t *testing.T) {
@@ -373,9 +372,8 @@ func TestArchiveInterrupted(t *testing.T) {
 	a.stop()
 	a.turn.Release(1)
 	check.Try(a.Get(t.Context(), release, 1, Requester{})).Fails(t)
-	if got := entries(t, folder); len(got) > 0 {
-		t.Errorf("got %v, want nothing", got)
-	}
+	got := entries(t, folder)
+	check.True(t, len(got) == 0, "got %v, want nothing", got)
 	_, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
 	check.Equal(t, err, nil)
 }
@@ -494,8 +492,7 @@ func TestArchiveFullDisk(t *testing.T) {
 	for _, size := range []int{16 << 10, 64 << 10} { // a Parquet file or SQLite does not fit
 		folder := testkit.SmallDisk(t, size)
 		check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1, Requester{})).Fails(t, "files on a disk of %d bytes", size)
-		if got := entries(t, folder); len(got) > 0 {
-			t.Errorf("got %v on the full disk, want nothing", got)
-		}
+		got := entries(t, folder)
+		check.True(t, len(got) == 0, "got %v on the full disk, want nothing", got)
 	}
 }

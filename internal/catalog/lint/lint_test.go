@@ -149,9 +149,8 @@ func TestDisable(t *testing.T) {
 	} {
 		c := New(Options{Today: today})
 		c.Record(2, first, []Comment{{Line: 4, Text: text}})
-		if got := c.Findings(); len(got) != 1 || got[0].Rule.Name != LintComment || got[0].Comment != 4 || got[0].Message != want {
-			t.Errorf("%q: got %+v, want %q", text, got, want)
-		}
+		got := c.Findings()
+		check.True(t, len(got) == 1 && got[0].Rule.Name == LintComment && got[0].Comment == 4 && got[0].Message == want, "%q: got %+v, want %q", text, got, want)
 	}
 }
 
@@ -178,9 +177,8 @@ func TestNamesAreNotComparedPairwise(t *testing.T) {
 // Every rule can be explained.
 func TestExplanations(t *testing.T) {
 	for _, rule := range Rules {
-		if known, _ := FindRule(rule.Name); known == nil || rule.Explanation == "" || !slices.Contains([]string{Error, Warning}, rule.Severity) {
-			t.Errorf("got rule %+v, want a known severity and an explanation", rule)
-		}
+		known, _ := FindRule(rule.Name)
+		check.True(t, known != nil && rule.Explanation != "" && slices.Contains([]string{Error, Warning}, rule.Severity), "got rule %+v, want a known severity and an explanation", rule)
 	}
 }
 
@@ -192,8 +190,7 @@ func FuzzDisable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, directive string) {
 		name, problem := readDisable(directive)
 		check.MustTrue(t, (name == "") != (problem == ""), "%q: got rule %q and problem %q, want one of them", directive, name, problem)
-		if rule, _ := FindRule(name); name != "" && (rule == nil || rule.always) {
-			t.Errorf("%q: got rule %q, want one that can be disabled", directive, name)
-		}
+		rule, _ := FindRule(name)
+		check.True(t, name == "" || rule != nil && !rule.always, "%q: got rule %q, want one that can be disabled", directive, name)
 	})
 }

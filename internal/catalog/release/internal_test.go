@@ -57,9 +57,8 @@ func FuzzSyncToken(f *testing.F) {
 		}
 		token := SyncToken{release, at, category}
 		got, ok := ParseSyncToken(token.String())
-		if want := release > 0 && len(token.String()) <= maxSyncToken; ok != want || ok && got != token {
-			t.Errorf("%+v: got %+v and %t, want %t", token, got, ok, want)
-		}
+		want := release > 0 && len(token.String()) <= maxSyncToken
+		check.True(t, ok == want && (!ok || got == token), "%+v: got %+v and %t, want %t", token, got, ok, want)
 	})
 }
 

@@ -63,9 +63,7 @@ func main() {
 	o.length = time.Duration(*seconds) * time.Second
 	result := missed
 	testkit.Main("faults", func(t testing.TB) {
-		if flag.NArg() != 1 {
-			t.Fatal("usage: faults [-short] [-seconds N] [-only WORDS] [-logs DIR] [-store DIR] PALMARES")
-		}
+		check.MustTrue(t, flag.NArg() == 1, "usage: faults [-short] [-seconds N] [-only WORDS] [-logs DIR] [-store DIR] PALMARES")
 		blackbox.UseProgram(t, flag.Arg(0))
 		if result = run(t, os.Stdout, o); result == missed {
 			t.Fatal("a goal is missed")

@@ -27,7 +27,5 @@ func TestFiguresOfAllTargets(t *testing.T) {
 		got = append(got, row[2]+" "+row[1])
 	}
 	check.Slices(t, got, want, "targets in docs/reliability.md, want run make fuzz, which prints the table")
-	if !slices.Contains(want, "internal/core/text FuzzWords") {
-		t.Errorf("got %q, want FuzzWords too", want)
-	}
+	check.True(t, slices.Contains(want, "internal/core/text FuzzWords"), "got %q, want FuzzWords too", want)
 }

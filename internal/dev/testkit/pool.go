@@ -44,9 +44,7 @@ func migratedPostgres(t testing.TB) store.Config {
 func empty(t testing.TB, database, template string) bool {
 	t.Helper()
 	var want, got string
-	if query(template, fingerprint, &want) != nil {
-		t.Fatal("the template of test databases is unusable: stop all tests, and run them again after a minute")
-	}
+	check.MustTrue(t, query(template, fingerprint, &want) == nil, "the template of test databases is unusable: stop all tests, and run them again after a minute")
 	return query(database, emptyTables, nil) == nil && query(database, fingerprint, &got) == nil && got == want
 }
 

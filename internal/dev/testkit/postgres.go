@@ -48,9 +48,8 @@ func newCluster(t testing.TB, dir, address string, options []string) *Cluster {
 		uid, gid := ChownForPostgres(t, c.dir)
 		c.attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
-	if err := c.create(); err != nil {
-		t.Fatalf("create a PostgreSQL cluster: %v\n%s", err, &c.log)
-	}
+	err := c.create()
+	check.MustTrue(t, err == nil, "create a PostgreSQL cluster: %v\n%s", err, &c.log)
 	host, port, _ := strings.Cut(address, ":")
 	args := []string{"-D", c.data(), "-p", port,
 		"-c", "listen_addresses=" + host, "-c", "unix_socket_directories=", "-c", "max_connections=600"}
@@ -138,9 +137,7 @@ func ChownForPostgres(t testing.TB, dir string) (uid, gid int) {
 	if err != nil {
 		account, err = user.Lookup("nobody")
 	}
-	if err != nil {
-		t.Fatal("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
-	}
+	check.MustTrue(t, err == nil, "PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
 	uid, uidErr := strconv.Atoi(account.Uid)
 	gid, gidErr := strconv.Atoi(account.Gid)
 	check.OK(t, errors.Join(uidErr, gidErr, os.Chown(dir, uid, gid)))

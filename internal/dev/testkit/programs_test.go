@@ -48,15 +48,12 @@ func TestUnchangedProgramStays(t *testing.T) {
 		return info
 	}
 	first := build("one")
-	if again := build("one"); !os.SameFile(first, again) {
-		t.Error("the same content: got another file, want the first one")
-	}
-	if changed := build("two"); os.SameFile(first, changed) {
-		t.Error("another content: got the first file, want another one")
-	}
+	again := build("one")
+	check.True(t, os.SameFile(first, again), "the same content: got another file, want the first one")
+	changed := build("two")
+	check.True(t, !os.SameFile(first, changed), "another content: got the first file, want another one")
 	failure := fmt.Errorf("no space")
 	check.Equal(t, replaceFile(path, func(string) error { return failure }), failure)
-	if text, err := os.ReadFile(path); err != nil || string(text) != "two" {
-		t.Errorf("after a failed build: got %q and %v, want the last program", text, err)
-	}
+	text, err := os.ReadFile(path)
+	check.True(t, err == nil && string(text) == "two", "after a failed build: got %q and %v, want the last program", text, err)
 }

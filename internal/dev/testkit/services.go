@@ -138,7 +138,6 @@ func (p *Toxiproxy) send(method, path string, body any) {
 	response, err := http.DefaultClient.Do(request)
 	check.OK(p.t, err)
 	defer response.Body.Close()
-	if text, _ := io.ReadAll(response.Body); response.StatusCode >= 300 {
-		p.t.Fatalf("%s %s: got %d %s, want success", method, path, response.StatusCode, text)
-	}
+	text, _ := io.ReadAll(response.Body)
+	check.MustTrue(p.t, response.StatusCode < 300, "%s %s: got %d %s, want success", method, path, response.StatusCode, text)
 }

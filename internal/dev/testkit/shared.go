@@ -103,9 +103,7 @@ func ServerURL(t testing.TB) string {
 	}
 	PostgreSQL.Ensure(t)
 	server, err := sharedServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return server
 }
 
@@ -248,9 +246,7 @@ func checkVersion(t testing.TB, server string) {
 	defer db.Close()
 	var version int
 	check.OK(t, db.QueryRow("SELECT current_setting('server_version_num')::int / 10000").Scan(&version))
-	if version < oldest {
-		t.Fatalf("this is PostgreSQL %d: install version %d or newer", version, oldest)
-	}
+	check.MustTrue(t, version >= oldest, "this is PostgreSQL %d: install version %d or newer", version, oldest)
 }
 
 // stopPostgres stops the server that a killed supervisor left behind.

@@ -264,9 +264,8 @@ func build(t testing.TB, dir, name string, args ...string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s in %s: %v\n%s", name, dir, err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	check.MustTrue(t, err == nil, "%s in %s: %v\n%s", name, dir, err, out)
 }
 
 // CleanEnv returns the environment without variables that configure palmares.

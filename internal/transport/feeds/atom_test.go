@@ -387,9 +387,8 @@ func TestFeedsOfItems(t *testing.T) {
 		for path, want := range map[string]string{
 			"/en/tools/plum/changes.atom": "Did you mean “plume”?", "/fr/categories/coed/changes.atom": "Did you mean “code”?", "/en/tools/zzz/changes.atom": "There is no tool “zzz”.", "/en/tools/A%20B/changes.atom": "is not a slug",
 		} {
-			if got := get(h, path); got.Code != 404 || !strings.Contains(got.Body.String(), want) {
-				t.Errorf("%s: got %d %s, want 404 and %s", path, got.Code, got.Body, want)
-			}
+			got := get(h, path)
+			check.True(t, got.Code == 404 && strings.Contains(got.Body.String(), want), "%s: got %d %s, want 404 and %s", path, got.Code, got.Body, want)
 		}
 	})
 }

@@ -70,9 +70,7 @@ func TestFiles(t *testing.T) {
 		var list listing
 		wait.Until(t, "a list of files", func() bool { return get(t, s, "GET", "/files/").StatusCode == 200 })
 		check.OK(t, json.Unmarshal([]byte(get(t, s, "GET", "/files/index.json").body), &list))
-		if list.Release != 8 || len(list.Files) != 9 || len(list.Releases) != 8 || list.Files[0].Name != "catalog.sqlite" {
-			t.Fatalf("got %+v, want 9 files of release 8", list)
-		}
+		check.MustTrue(t, list.Release == 8 && len(list.Files) == 9 && len(list.Releases) == 8 && list.Files[0].Name == "catalog.sqlite", "got %+v, want 9 files of release 8", list)
 		left := func(g got) string { return g.Header.Get("X-Ratelimit-Remaining") }
 		for i, f := range list.Files {
 			path := strings.TrimPrefix(f.URL, "http://"+s.Address)
@@ -111,9 +109,7 @@ func TestFiles(t *testing.T) {
 				t.Errorf("%v: got %d %.40q with %s left, want %d and 991", c, g.StatusCode, g.body, left(g), c.status)
 			}
 		}
-		if !strings.HasPrefix(tag, fmt.Sprintf(`"%d-`, files.Format)) {
-			t.Errorf("got the tag %s, want the version of the format in it", tag)
-		}
+		check.True(t, strings.HasPrefix(tag, fmt.Sprintf(`"%d-`, files.Format)), "got the tag %s, want the version of the format in it", tag)
 
 		// A key, HTTP Basic or a download token; before the redirect, too.
 		accounts := auth.NewAccounts(testkit.Open(t, cfg))

@@ -72,9 +72,8 @@ func TestEditorsGuide(t *testing.T) {
 		}
 		r.follow()
 		readme, err := os.ReadFile(filepath.Join(r.dir, "catalog", "README.md"))
-		if text := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/guides/editors.md", "").Body); err != nil || string(readme) != text {
-			t.Errorf("got %v and another text in the exported folder, want the guide", err)
-		}
+		text := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/guides/editors.md", "").Body)
+		check.True(t, err == nil && string(readme) == text, "got %v and another text in the exported folder, want the guide", err)
 	})
 }
 
@@ -134,9 +133,7 @@ func newReader(t *testing.T, cfg store.Config, s *blackbox.Server, name string) 
 	t.Helper()
 	response := s.Call(t, http.MethodGet, "/guides/"+name+".md", "")
 	text := blackbox.ReadAll(t, response.Body)
-	if response.StatusCode != http.StatusOK || strings.Contains(text, "{{") {
-		t.Fatalf("%s: got %d %s, want 200", name, response.StatusCode, text)
-	}
+	check.MustTrue(t, response.StatusCode == http.StatusOK && !strings.Contains(text, "{{"), "%s: got %d %s, want 200", name, response.StatusCode, text)
 	return &reader{T: t, cfg: cfg, server: s, blocks: blocksOf(t, text), dir: t.TempDir()}
 }
 
@@ -438,7 +435,5 @@ func TestGuideLinks(t *testing.T) {
 		// Account pages redirect to the sign-in page.
 		check.Equal(t, s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key).StatusCode, http.StatusOK, path)
 	}
-	if len(seen) < 20 {
-		t.Errorf("got %d links, want at least 20", len(seen))
-	}
+	check.True(t, len(seen) >= 20, "got %d links, want at least 20", len(seen))
 }

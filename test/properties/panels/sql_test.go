@@ -165,9 +165,8 @@ func TestPanelsInSQLWithNode(t *testing.T) {
 	testkit.NPM(t, "testdata")
 	addTwenty(t)
 	for _, example := range apidocs.Examples {
-		if name, isPanel := strings.CutPrefix(example.Name, "panel-"); isPanel && statements[name].sql == "" {
-			t.Errorf("got no statement for the panel %s, want one", name)
-		}
+		name, isPanel := strings.CutPrefix(example.Name, "panel-")
+		check.True(t, !isPanel || statements[name].sql != "", "got no statement for the panel %s, want one", name)
 	}
 	first := testkit.SeedOr(t, 1)
 	for _, seed := range []uint64{first, first + 6} {
@@ -230,9 +229,7 @@ func TestPanelsInSQLWithNode(t *testing.T) {
 					}
 				}
 			}
-			if compared < 100 { // comparisons with a later day are errors
-				t.Errorf("got %d comparisons, want at least 100", compared)
-			}
+			check.True(t, compared >= 100, "got %d comparisons, want at least 100", compared) // comparisons with a later day are errors
 		})
 	}
 }
@@ -246,9 +243,7 @@ func panelRows(t *testing.T, e *graph.Executor, name string, release int) (list,
 	query := fmt.Sprintf("query @asOf(release: %d) %s", release, statement.query)
 	if statement.query == "" {
 		i := slices.IndexFunc(apidocs.Examples, func(example apidocs.Example) bool { return example.Name == "panel-"+name })
-		if i < 0 {
-			t.Fatalf("got no panel %s, want one", name)
-		}
+		check.MustTrue(t, i >= 0, "got no panel %s, want one", name)
 		query = queryHead.ReplaceAllString(apidocs.Examples[i].Query, fmt.Sprintf("$1 @asOf(release: %d) {", release))
 	}
 	if name == "newest-tools" { // files do not have the order within a release
@@ -261,9 +256,7 @@ func panelRows(t *testing.T, e *graph.Executor, name string, release int) (list,
 		}
 		t.Fatal(got.Errors)
 	}
-	if got.Cost >= maxCost && name != "newest-tools" { // which reads more than the panel
-		t.Errorf("%s: got a cost of %d, want less than %d", name, got.Cost, maxCost)
-	}
+	check.True(t, got.Cost < maxCost || name == "newest-tools", "%s: got a cost of %d, want less than %d", name, got.Cost, maxCost) // which reads more than the panel
 	var data object
 	check.OK(t, json.Unmarshal(got.Data, &data))
 	return normalized(rowsOf(data, statement.list, statement.fields)), true

@@ -98,9 +98,7 @@ func publishFeed(t testing.TB, s *store.Store, data []byte) int {
 	t.Helper()
 	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
 	check.OK(t, err)
-	if report.Release == 0 {
-		t.Fatal("got no release, want one")
-	}
+	check.MustTrue(t, report.Release != 0, "got no release, want one")
 	return report.Release
 }
 

@@ -70,9 +70,8 @@ func TestHeaders(t *testing.T) {
 							"Content-Location":     "",
 							"Vary":                 "Authorization, Accept-Encoding",
 						} {
-							if value := got.Header().Get(name); got.Code != 200 || value != want {
-								t.Errorf("%s as of %d: got %d with %s %q, want %q", target, release.ID, got.Code, name, value, want)
-							}
+							value := got.Header().Get(name)
+							check.True(t, got.Code == 200 && value == want, "%s as of %d: got %d with %s %q, want %q", target, release.ID, got.Code, name, value, want)
 						}
 						links := strings.Join(got.Header().Values("Link"), ", ")
 						check.Contains(t, links, "<"+publicURL+original+`>; rel="original"`, fmt.Sprintf("%s as of %d", target, release.ID))
@@ -87,9 +86,8 @@ func TestHeaders(t *testing.T) {
 					"X-Service-Release": strconv.Itoa(number), "Memento-Datetime": "", "Cache-Control": "s-maxage=3600, stale-while-revalidate=86400",
 					"Content-Location": fmt.Sprintf("%s/api/v1/tools?limit=1&sort=name_asc&as_of=%d", publicURL, number),
 				} {
-					if value := got.Header().Get(name); got.Code != 200 || value != want {
-						t.Errorf("as of %s: got %d with %s %q, want %q", day, got.Code, name, value, want)
-					}
+					value := got.Header().Get(name)
+					check.True(t, got.Code == 200 && value == want, "as of %s: got %d with %s %q, want %q", day, got.Code, name, value, want)
 				}
 				checkTag(t, s, developer, target, got.Header())
 				numbered := strings.TrimPrefix(got.Header().Get("Content-Location"), publicURL)
@@ -98,9 +96,8 @@ func TestHeaders(t *testing.T) {
 			checkPages(t, s)
 		}
 		embeddings := s.get(developer, "/api/embeddings/a?as_of=2")
-		if control := embeddings.Header().Get("Cache-Control"); embeddings.Code != 200 || control != "private, max-age=31536000, immutable" {
-			t.Errorf("embeddings: got %d with Cache-Control %s, want a private one", embeddings.Code, control)
-		}
+		control := embeddings.Header().Get("Cache-Control")
+		check.True(t, embeddings.Code == 200 && control == "private, max-age=31536000, immutable", "embeddings: got %d with Cache-Control %s, want a private one", embeddings.Code, control)
 		check.Equal(t, s.get(anonymous, "/api/embeddings/a?as_of=2").Code, 401, "embeddings without a key")
 	})
 }
@@ -111,9 +108,7 @@ func checkTag(t testing.TB, s *server, caller auth.Caller, target string, header
 	t.Helper()
 	tag := header.Get("Etag")
 	again := s.get(caller, target, "If-None-Match", tag)
-	if tag == "" || again.Code != http.StatusNotModified || again.Body.Len() > 0 {
-		t.Errorf("%s: got %d with the tag %q, want 304", target, again.Code, tag)
-	}
+	check.True(t, tag != "" && again.Code == http.StatusNotModified && again.Body.Len() == 0, "%s: got %d with the tag %q, want 304", target, again.Code, tag)
 	for _, name := range []string{"Etag", "Cache-Control", "Content-Location", "Memento-Datetime", "X-Service-Release", "Vary"} {
 		check.Equal(t, again.Header().Get(name), header.Get(name), "%s: %s", target, name)
 	}
@@ -198,17 +193,15 @@ func TestInvalidAsOf(t *testing.T) {
 				if got.Code != want.status || !strings.Contains(body, want.message) || foreign.MatchString(body) || len(body) > 600 {
 					t.Errorf("%s?%.60s: got %d %.300s, want %d %s", path, query, got.Code, body, want.status, want.message)
 				}
-				if control := got.Header().Get("Cache-Control"); strings.Contains(control, "immutable") || got.Header().Get("Memento-Datetime") != "" {
-					t.Errorf("%s?%.60s: got an error with Cache-Control %s", path, query, control)
-				}
+				control := got.Header().Get("Cache-Control")
+				check.True(t, !strings.Contains(control, "immutable") && got.Header().Get("Memento-Datetime") == "", "%s?%.60s: got an error with Cache-Control %s", path, query, control)
 			}
 		}
 		newest, day := s.get(anonymous, "/api/v1/tools"), s.get(anonymous, "/api/v1/tools?as_of=9999-12-31")
 		check.Equal(t, day.Code, 200, "as of a day after the newest: want the newest")
 		check.Equal(t, day.Body.String(), newest.Body.String(), "as of a day after the newest: want the newest")
-		if got := s.get(anonymous, "/api/v1/tools/b?as_of=4"); got.Code != 404 || !strings.Contains(got.Body.String(), "No tool has the slug b.") {
-			t.Errorf("a tool that was removed: got %d %s, want 404", got.Code, got.Body)
-		}
+		got := s.get(anonymous, "/api/v1/tools/b?as_of=4")
+		check.True(t, got.Code == 404 && strings.Contains(got.Body.String(), "No tool has the slug b."), "a tool that was removed: got %d %s, want 404", got.Code, got.Body)
 	})
 }
 
@@ -272,14 +265,11 @@ func TestInvalidDirective(t *testing.T) {
 			if got.Code != 400 && got.Code != 404 || !strings.Contains(body, `"code":"`+c.code) || !strings.Contains(body, `"message":"`) || !strings.Contains(body, c.message) {
 				t.Errorf("%s %s: got %d %s, want %s %s", c.query, c.variables, got.Code, body, c.code, c.message)
 			}
-			if foreign.MatchString(body) || strings.Contains(body, `"data"`) || len(body) > 900 {
-				t.Errorf("%s %s: got %s, want only a clear error", c.query, c.variables, body)
-			}
+			check.True(t, !foreign.MatchString(body) && !strings.Contains(body, `"data"`) && len(body) <= 900, "%s %s: got %s, want only a clear error", c.query, c.variables, body)
 		}
 		// Introspection reads no release, and needs none to exist.
-		if got := s.query(t, `query @asOf(release: 1) {__typename feed {release}}`, nil); string(got.Data) != `{"__typename":"Query","feed":{"release":1}}` {
-			t.Errorf("got %s %v, want release 1", got.Data, got.Errors)
-		}
+		got := s.query(t, `query @asOf(release: 1) {__typename feed {release}}`, nil)
+		check.True(t, string(got.Data) == `{"__typename":"Query","feed":{"release":1}}`, "got %s %v, want release 1", got.Data, got.Errors)
 		// The directive belongs to the operation that is executed.
 		both := `query Then @asOf(release: 2) {feed {release}} query Now {feed {release}}`
 		for name, want := range map[string]int{"Then": 2, "Now": 4} {

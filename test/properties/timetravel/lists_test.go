@@ -42,9 +42,7 @@ func TestEmbeddingsOfEarlierReleases(t *testing.T) {
 				}
 				for _, s := range []*server{s, newServer(t, db)} {
 					for slug, want := range map[string]int{in: 200, out: 404} {
-						if got := s.get(developer, fmt.Sprintf("/api/embeddings/%s?as_of=%d", slug, release+1)); got.Code != want {
-							t.Errorf("after release %d, %s as of %d: got %d, want %d", i+1, slug, release+1, got.Code, want)
-						}
+						check.Equal(t, s.get(developer, fmt.Sprintf("/api/embeddings/%s?as_of=%d", slug, release+1)).Code, want, "after release %d, %s as of %d", i+1, slug, release+1)
 					}
 				}
 			}

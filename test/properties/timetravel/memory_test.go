@@ -57,8 +57,7 @@ func TestMemoryOfManyReleases(t *testing.T) {
 	}
 	grown := heap() - before
 	t.Logf("%d bytes with a budget of %d, %d of which the cache counts in %d items", grown, budget, s.responses.Weight(), s.responses.Entries())
-	if limit := int64(budget * 11 / 10); grown > limit {
-		t.Errorf("got %d bytes for %d releases, want at most %d", grown, releases, limit)
-	}
+	limit := int64(budget * 11 / 10)
+	check.True(t, grown <= limit, "got %d bytes for %d releases, want at most %d", grown, releases, limit)
 	runtime.KeepAlive(s)
 }

@@ -160,9 +160,7 @@ func readEra(t testing.TB, s *server, release int, date string) *era {
 	e := &era{release: release, date: date, rest: map[string]string{}, header: map[string]string{}, graph: map[string]string{}}
 	for _, target := range requests() {
 		got := s.get(developer, target)
-		if got.Code != 200 && got.Code != 404 {
-			t.Fatalf("release %d: %s: got %d %s", release, target, got.Code, got.Body)
-		}
+		check.MustTrue(t, got.Code == 200 || got.Code == 404, "release %d: %s: got %d %s", release, target, got.Code, got.Body)
 		e.rest[target] = fmt.Sprint(got.Code, " ", got.Header().Get("X-Service-Updated-At"), " ", got.Body)
 		e.header[target] = got.Header().Get("X-Total-Count") + " " + got.Header().Get("Link")
 		check.Equal(t, got.Header().Get("X-Service-Release"), fmt.Sprint(release), "%s: X-Service-Release", target)
@@ -175,9 +173,7 @@ func readEra(t testing.TB, s *server, release int, date string) *era {
 func result(t testing.TB, s *server, document string, variables map[string]any) string {
 	t.Helper()
 	got := s.query(t, document, variables)
-	if len(got.Errors) > 0 {
-		t.Fatalf("%s %v: got %v", document, variables, got.Errors)
-	}
+	check.MustTrue(t, len(got.Errors) == 0, "%s %v: got %v", document, variables, got.Errors)
 	return string(got.Data)
 }
 
@@ -267,9 +263,7 @@ func TestReplay(t *testing.T) {
 				e.checkGraphQL(t, s, "query ($d: Date!) @asOf(date: $d) ", map[string]any{"d": day})
 			}
 		}
-		if days < 7 {
-			t.Errorf("got %d releases with a day, want at least 7", days)
-		}
+		check.True(t, days >= 7, "got %d releases with a day, want at least 7", days)
 		checkPruned(t, db, s, other, eras)
 	})
 }
@@ -282,9 +276,7 @@ func checkVariety(t testing.TB, eras []*era) {
 		for _, e := range eras {
 			seen[e.graph[key]] = true
 		}
-		if len(seen) < 3 {
-			t.Errorf("%s: got %d different responses, want several", key, len(seen))
-		}
+		check.True(t, len(seen) >= 3, "%s: got %d different responses, want several", key, len(seen))
 	}
 	same := 0
 	for key := range eras[0].rest {
@@ -349,9 +341,8 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 			check.Equal(t, got.Code, 404, "pruned release %d", e.release)
 			check.Contains(t, got.Body.String(), cannot(e.release), "pruned release %d", e.release)
 		}
-		if got := result(t, s, `{releases(last: 6) {nodes {number readable}}}`, nil); !strings.Contains(got, `{"number":6,"readable":true},{"number":5,"readable":false}`) {
-			t.Errorf("got %s, want release 6 to be the oldest that is readable", got)
-		}
+		got := result(t, s, `{releases(last: 6) {nodes {number readable}}}`, nil)
+		check.True(t, strings.Contains(got, `{"number":6,"readable":true},{"number":5,"readable":false}`), "got %s, want release 6 to be the oldest that is readable", got)
 	}
 	// A server that has not detected the pruning may still serve what it has in
 	// memory, but never a partial release.

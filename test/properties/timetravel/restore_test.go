@@ -103,9 +103,7 @@ func TestRestoredBackup(t *testing.T) {
 					if got != want {
 						t.Errorf("noticed at %d, release %d of %d: differs %s", noticed, release, next, differsAt(got, want))
 					}
-					if (want == wrong[release]) != (release <= 2) {
-						t.Errorf("release %d: got the same as before: %v, want only the first two", release, want == wrong[release])
-					}
+					check.True(t, (want == wrong[release]) == (release <= 2), "release %d: got the same as before: %v, want only the first two", release, want == wrong[release])
 				}
 				if next == 5 {
 					break
@@ -124,8 +122,7 @@ func TestReplacedReleaseIsNotRead(t *testing.T) {
 		check.OK(t, db.Verify(t.Context(), releases[1]))
 		lost := *releases[1]
 		lost.ImportedAt = lost.ImportedAt.Add(-time.Hour)
-		if err := db.Verify(t.Context(), &lost); !errors.Is(err, store.ErrNoRelease) {
-			t.Errorf("got %v for a release that was lost, want no such release", err)
-		}
+		err := db.Verify(t.Context(), &lost)
+		check.True(t, errors.Is(err, store.ErrNoRelease), "got %v for a release that was lost, want no such release", err)
 	})
 }

@@ -237,9 +237,8 @@ func Do(ctx context.Context, client *http.Client, method, url, body string, head
 // WaitForExit waits for the server to exit, which must be without an error.
 func (s *Server) WaitForExit(t testing.TB) {
 	t.Helper()
-	if err := wait.Receive(t, "the server exits", s.Done); err != nil {
-		t.Errorf("got %v, want a clean exit\n%s", err, s.Log)
-	}
+	err := wait.Receive(t, "the server exits", s.Done)
+	check.True(t, err == nil, "got %v, want a clean exit\n%s", err, s.Log)
 }
 
 // WaitForEmail waits for a sign-in email that the server writes to its log,

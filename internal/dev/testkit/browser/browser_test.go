@@ -64,9 +64,7 @@ func site(t testing.TB, files map[string]string) string {
 
 func expect[V comparable](t testing.TB, what string, got, want V) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	check.Equal(t, got, want, what)
 }
 
 func TestMain(m *testing.M) { browser.Only(m) }
@@ -179,9 +177,7 @@ func TestAxe(t *testing.T) {
 	address := site(t, map[string]string{"/": "<input id=nameless>"})
 	b := browser.Start(t)
 	got := failures(t, func(t testing.TB) { b.Open(t, browser.Look{}, address+"/").Axe() })
-	if len(got) != 1 || !strings.Contains(got[0], "/: label: ") || !strings.Contains(got[0], `<input id="nameless">`) {
-		t.Errorf("got %q, want the rule label and the input", got)
-	}
+	check.True(t, len(got) == 1 && strings.Contains(got[0], "/: label: ") && strings.Contains(got[0], `<input id="nameless">`), "got %q, want the rule label and the input", got)
 }
 
 func TestComplaints(t *testing.T) {

@@ -47,9 +47,7 @@ func read(t *testing.T, name string) string {
 func checkTests(t *testing.T, row string) {
 	t.Helper()
 	named := regexp.MustCompile("`([a-z0-9/]+)(?:\\.((?:Test|Fuzz)\\w+))?`").FindAllStringSubmatch(row, -1)
-	if len(named) == 0 {
-		t.Errorf("%s: got no test, want one", row)
-	}
+	check.True(t, len(named) != 0, "%s: got no test, want one", row)
 	for _, test := range named {
 		if name := cmp.Or(test[2], `Test\w+`); !declares(t, repo.Root(t), test[1], name) {
 			t.Errorf("%s: got no test %s in %s, want it", row, name, test[1])
