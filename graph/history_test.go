@@ -214,9 +214,7 @@ func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 		var log bytes.Buffer
 		e := graphtest.New(graph.Config{Catalog: catalog, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		got := execute(t, e, auth.Developer, `query @asOf(release: 1) {tools(limit: 40) {items {slug verdict}}}`)
-		if len(got.Errors) != 1 || !strings.HasPrefix(got.Errors[0].Message, "Release 1 is not available.") || got.Data != nil {
-			t.Errorf("got %.300s and %v, want no release 1", got.Data, got.Errors)
-		}
+		check.True(t, len(got.Errors) == 1 && strings.HasPrefix(got.Errors[0].Message, "Release 1 is not available.") && got.Data == nil, "got %.300s and %v, want no release 1", got.Data, got.Errors)
 		check.Lacks(t, log.String(), "level=ERROR", "errors in the log %s", &log)
 	})
 }

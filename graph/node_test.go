@@ -242,9 +242,7 @@ func TestRetiredToolsInComparisons(t *testing.T) {
 				}
 				retired++
 				back := mustExecute(t, e, `query ($slug: String!) {retiredTool(slug: $slug) {comparisons {slug}} tool(slug: $slug) {slug}}`, map[string]any{"slug": side.slug})
-				if !strings.Contains(back, `{"slug":"`+c.Slug+`"}`) || !strings.HasSuffix(back, `"tool":null}`) {
-					t.Errorf("%s: got %s, want only a retired tool with comparison %s", side.slug, back, c.Slug)
-				}
+				check.True(t, strings.Contains(back, `{"slug":"`+c.Slug+`"}`) && strings.HasSuffix(back, `"tool":null}`), "%s: got %s, want only a retired tool with comparison %s", side.slug, back, c.Slug)
 			}
 		}
 		expect(t, "retired tools cited", retired, 2)

@@ -204,8 +204,7 @@ func TestSyncTokens(t *testing.T) {
 		publishDay := func(s *store.Store, day int) {
 			t.Helper()
 			tool := feedtest.Tool("plume", func(t *record.Tool) { t.Tier, t.Price = 1, fmt.Sprintf("%d €/mois", day) })
-			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), publish.Options{})
-			check.OK(t, err)
+			check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), publish.Options{})).OK(t)
 		}
 		got := get(handler, "/api/embeddings")
 		check.Equal(t, got.Body.String(), `{"data":[],"next_sync":null}`, "before the first release: %d %s", got.Code, got.Body)

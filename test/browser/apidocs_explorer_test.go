@@ -108,8 +108,7 @@ func TestExplorerTools(t *testing.T) {
 	p.WaitForText(inQuery, "query Names(")
 	p.WaitForText("#cost", "Cost: ")
 	p.Click("#share")
-	shared, err := url.Parse(p.URL())
-	check.OK(t, err)
+	shared := check.Try(url.Parse(p.URL())).OK(t)
 	got := shared.Query()
 	check.True(t, got.Get("query") == query && strings.Contains(got.Get("variables"), `"limit": 3`), "got link %s, want the query and variables in it", shared)
 

@@ -36,17 +36,13 @@ func startAPIDocsOn(t *testing.T, cfg store.Config) *blackbox.Server {
 // withAssets builds the assets and starts a server that contains them.
 func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 	t.Helper()
-	manifest, err := os.ReadFile(filepath.Join(testkit.Assets(t), "manifest.json"))
-	check.OK(t, err)
+	manifest := check.Try(os.ReadFile(filepath.Join(testkit.Assets(t), "manifest.json"))).OK(t)
 	var built map[string]string
 	check.OK(t, json.Unmarshal(manifest, &built))
 	s := start()
 	for page, scripts := range map[string][]string{"/explorer": {built["explorer.js"], built["graphiql.js"]}, "/docs": {built["reference.js"], built["scalar.js"]}} {
-		body, err := io.ReadAll(s.Call(t, http.MethodGet, page, "").Body)
-		check.OK(t, err)
-		if !bytes.Contains(body, []byte(scripts[0])) || !bytes.Contains(body, []byte(scripts[1])) {
-			t.Fatal("got assets that were rebuilt after the server was compiled: run make test-full")
-		}
+		body := check.Try(io.ReadAll(s.Call(t, http.MethodGet, page, "").Body)).OK(t)
+		check.MustTrue(t, bytes.Contains(body, []byte(scripts[0])) && bytes.Contains(body, []byte(scripts[1])), "got assets that were rebuilt after the server was compiled: run make test-full")
 	}
 	return s
 }
@@ -151,8 +147,7 @@ func TestAPIDocsAssetsAreCompressed(t *testing.T) {
 	t.Parallel()
 	s := withAssets(t, func() *blackbox.Server { return blackbox.Serve(t, blackbox.Demo(t), "--demo") })
 	folder := testkit.Assets(t)
-	files, err := filepath.Glob(filepath.Join(folder, "*.[jc]s*"))
-	check.OK(t, err)
+	files := check.Try(filepath.Glob(filepath.Join(folder, "*.[jc]s*"))).OK(t)
 	sent := 0
 	for _, file := range files {
 		name := filepath.Base(file)

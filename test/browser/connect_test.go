@@ -62,15 +62,13 @@ func TestConnectingAnApplication(t *testing.T) {
 		check.MustTrue(t, strings.HasPrefix(got, application.URL+"/done?error=access_denied"), "got %s, want the application with access_denied", got)
 		p.Go(request)
 		p.Follow("button[value=allow]")
-		answered, err := url.Parse(p.URL())
-		check.OK(t, err)
+		answered := check.Try(url.Parse(p.URL())).OK(t)
 		answer := answered.Query()
 		check.MustTrue(t, answer.Get("iss") == base && answer.Get("state") == "s" && answer.Get("code") != "", "got %s, want a code", answered)
-		response, err := http.PostForm(base+"/oauth/token", url.Values{
+		response := check.Try(http.PostForm(base+"/oauth/token", url.Values{
 			"grant_type": {"authorization_code"}, "client_id": {client}, "redirect_uri": {callback}, "code": {answered.Query().Get("code")},
 			"code_verifier": {"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}, "resource": {base + "/mcp"},
-		})
-		check.OK(t, err)
+		})).OK(t)
 		defer response.Body.Close()
 		check.Must(t, response.StatusCode, http.StatusOK, "want tokens")
 

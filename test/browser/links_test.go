@@ -108,17 +108,14 @@ func (c *crawler) visit(link string) {
 
 // get requests a document as a new visitor each time: the budget for pages is small.
 func (c *crawler) get(link string, u *url.URL) *document {
-	request, err := http.NewRequest(http.MethodGet, c.base+u.String(), nil)
-	check.OK(c.t, err)
+	request := check.Try(http.NewRequest(http.MethodGet, c.base+u.String(), nil)).OK(c.t)
 	c.requests++
 	request.Header.Set("X-Forwarded-For", fmt.Sprintf("10.%d.%d.1", c.requests/256, c.requests%256))
 	request.Header.Set("Accept", "text/html,*/*;q=0.8")
 	request.Header.Set("Accept-Encoding", "identity") // compressing takes longer than rendering
-	response, err := http.DefaultClient.Do(request)
-	check.OK(c.t, err)
+	response := check.Try(http.DefaultClient.Do(request)).OK(c.t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	check.OK(c.t, err)
+	body := check.Try(io.ReadAll(response.Body)).OK(c.t)
 	check.True(c.t, response.StatusCode == http.StatusOK, "%s, on %s: got %d, want 200", link, c.found[link], response.StatusCode)
 	// The sign-in page leads to the account by default.
 	if end := response.Request.URL; strings.HasSuffix(end.Path, "/login") && !strings.HasSuffix(u.Path, "/login") && !strings.HasSuffix(u.Path, "/account") && end.Query().Get("next") == "" {

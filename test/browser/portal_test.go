@@ -167,8 +167,7 @@ func TestSubscription(t *testing.T) {
 			"--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test",
 			"--stripe-api-base", testkit.StartStripeMock(t))
 		l, base := languageOn(cfg), "http://"+s.Address
-		jar, err := cookiejar.New(nil)
-		check.OK(t, err)
+		jar := check.Try(cookiejar.New(nil)).OK(t)
 		visitor := &http.Client{Jar: jar, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 			if r.URL.Host != s.Address {
 				return http.ErrUseLastResponse
@@ -177,11 +176,9 @@ func TestSubscription(t *testing.T) {
 		}}
 		post := func(path string, form url.Values) *http.Response {
 			t.Helper()
-			r, err := http.NewRequestWithContext(wait.Context(t), http.MethodPost, base+l.Path(path), strings.NewReader(form.Encode()))
-			check.OK(t, err)
+			r := check.Try(http.NewRequestWithContext(wait.Context(t), http.MethodPost, base+l.Path(path), strings.NewReader(form.Encode()))).OK(t)
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			got, err := visitor.Do(r)
-			check.OK(t, err)
+			got := check.Try(visitor.Do(r)).OK(t)
 			got.Body.Close()
 			return got
 		}
@@ -196,9 +193,8 @@ func TestSubscription(t *testing.T) {
 		// The mock always returns an active subscription, so the account has Pro
 		// and cannot subscribe again.
 		check.Equal(t, post("/account/plan/subscribe", nil).StatusCode, 400, "subscribing twice")
-		if got := post("/account/plan/manage", nil); got.StatusCode != 303 || !strings.HasPrefix(got.Header.Get("Location"), "https://") {
-			t.Errorf("customer portal: got %d to %s, want 303", got.StatusCode, got.Header.Get("Location"))
-		}
+		got := post("/account/plan/manage", nil)
+		check.True(t, got.StatusCode == 303 && strings.HasPrefix(got.Header.Get("Location"), "https://"), "customer portal: got %d to %s, want 303", got.StatusCode, got.Header.Get("Location"))
 		shown := blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "show", "paul@example.com"))
 		check.Contains(t, shown.Out, "pro", "account")
 		check.Equal(t, s.Call(t, http.MethodPost, "/billing/stripe", `{"id":"evt_1"}`, "Stripe-Signature", "t=1,v1=00").StatusCode, 400, "forged event")

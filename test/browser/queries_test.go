@@ -124,9 +124,7 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	check.True(t, got.StatusCode == 200 && strings.Contains(blackbox.ReadAll(t, got.Body), "Bosco"), "first text: got %d, want 200 at its permanent address", got.StatusCode)
 	p.Follow("form[action$='/token'] button")
 	address := p.Text("#token")
-	if !regexp.MustCompile(`^` + regexp.QuoteMeta(base) + `/q/` + handle + `/good-tools\.csv\?token=qt_\w+$`).MatchString(address) {
-		t.Errorf("got %s, want an address with a token", address)
-	}
+	check.True(t, regexp.MustCompile(`^`+regexp.QuoteMeta(base)+`/q/`+handle+`/good-tools\.csv\?token=qt_\w+$`).MatchString(address), "got %s, want an address with a token", address)
 	check.Equal(t, s.Call(t, http.MethodGet, strings.TrimPrefix(address, base), "").StatusCode, 200, "token")
 	p.Go(pages + "/account/queries/good-tools")
 	p.Follow("form[action$='/revoke-token'] button")
@@ -229,11 +227,9 @@ func TestGallery(t *testing.T) {
 		check.True(t, !strings.Contains(text, view.Text("Win rate by tool")), "got %s, want only matches", text)
 	}
 	for target, want := range map[string]int{"/q?page=0": 400, "/q?page=x": 400, "/q?search=" + strings.Repeat("x", 101): 400, "/q?page=2": 200, "/q?search=%3Cscript%3E": 200} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+target, nil)
-		check.OK(t, err)
+		r := check.Try(http.NewRequestWithContext(t.Context(), http.MethodGet, base+target, nil)).OK(t)
 		r.Header.Set("Accept", "text/html")
-		got, err := http.DefaultClient.Do(r)
-		check.OK(t, err)
+		got := check.Try(http.DefaultClient.Do(r)).OK(t)
 		body := blackbox.ReadAll(t, got.Body)
 		check.True(t, got.StatusCode == want && !strings.Contains(body, "<script>"), "%s: got %d, want %d", target, got.StatusCode, want)
 	}

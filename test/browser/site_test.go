@@ -71,9 +71,8 @@ func TestSiteByKeyboard(t *testing.T) {
 		p.Press(kb.ArrowDown)
 		to(l.Text("Find tools"))
 		p.FollowKey(kb.Enter)
-		if got := p.URL(); !strings.HasPrefix(got, list+"?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
-			t.Fatalf("got URL %s, want score_min=5 and sort=name_asc", got)
-		}
+		got := p.URL()
+		check.MustTrue(t, strings.HasPrefix(got, list+"?") && strings.Contains(got, "score_min=5") && strings.Contains(got, "sort=name_asc"), "got URL %s, want score_min=5 and sort=name_asc", got)
 		text := p.Text("[role=status]")
 		check.MustTrue(t, strings.HasPrefix(text, "1–50 "), "got status %s, want 1–50", text)
 		first := p.Text("tbody th a")
@@ -108,21 +107,17 @@ func TestPageSizes(t *testing.T) {
 // fetchCompressed returns a body and its compressed size.
 func fetchCompressed(t *testing.T, s *blackbox.Server, path string) (string, int) {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
-	check.OK(t, err)
+	request := check.Try(http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)).OK(t)
 	request.Header.Set("Accept-Encoding", "gzip")
-	response, err := http.DefaultTransport.RoundTrip(request)
-	check.OK(t, err)
+	response := check.Try(http.DefaultTransport.RoundTrip(request)).OK(t)
 	defer response.Body.Close()
 	check.Must(t, response.StatusCode, http.StatusOK, path)
 	sent := blackbox.ReadAll(t, response.Body)
 	if response.Header.Get("Content-Encoding") != "gzip" {
 		return sent, len(sent)
 	}
-	plain, err := gzip.NewReader(strings.NewReader(sent))
-	check.OK(t, err)
-	text, err := io.ReadAll(plain)
-	check.OK(t, err)
+	plain := check.Try(gzip.NewReader(strings.NewReader(sent))).OK(t)
+	text := check.Try(io.ReadAll(plain)).OK(t)
 	return string(text), len(sent)
 }
 
@@ -133,11 +128,9 @@ func TestNotFoundLinks(t *testing.T) {
 	for path, above := range map[string]string{
 		"/en/docs/x": "/en/docs", "/fr/explorer/x/y": "/fr/explorer", "/en/status/x": "/en/status", "/fr/tools/plume/x": "/fr/tools/plume", "/en/method/x": "/en/method",
 	} {
-		request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
-		check.OK(t, err)
+		request := check.Try(http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)).OK(t)
 		request.Header.Set("Accept", "text/html")
-		response, err := http.DefaultTransport.RoundTrip(request)
-		check.OK(t, err)
+		response := check.Try(http.DefaultTransport.RoundTrip(request)).OK(t)
 		_, suggested, _ := strings.Cut(blackbox.ReadAll(t, response.Body), "<h2>")
 		_ = response.Body.Close()
 		check.Equal(t, response.StatusCode, http.StatusNotFound, path)
@@ -152,8 +145,7 @@ func TestExampleRequest(t *testing.T) {
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/en/")
 	line := p.Text("#curl")
-	out, err := exec.Command("sh", "-c", line).Output()
-	check.OK(t, err, line)
+	out := check.Try(exec.Command("sh", "-c", line).Output()).OK(t, line)
 	var tools struct{ Data []struct{ Score float64 } }
 	if err := json.Unmarshal(out, &tools); err != nil || len(tools.Data) != 2 || tools.Data[1].Score < 8 {
 		t.Errorf("%s: got %v and %s, want two tools with a score of 8 or more", line, err, out)

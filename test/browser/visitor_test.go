@@ -358,7 +358,6 @@ func (v *visitor) read(path string, into any) {
 
 func (v *visitor) graphql(query string, into any) {
 	v.Helper()
-	body, err := json.Marshal(map[string]string{"query": query})
-	check.OK(v, err)
+	body := check.Try(json.Marshal(map[string]string{"query": query})).OK(v)
 	check.OK(v, json.Unmarshal([]byte(blackbox.ReadAll(v, v.server.Call(v, http.MethodPost, "/graphql", string(body)).Body)), into))
 }

@@ -27,8 +27,7 @@ import (
 // deployFile reads a file of the deploy folder.
 func deployFile(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(name)))
-	check.OK(t, err)
+	data := check.Try(os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(name)))).OK(t)
 	return string(data)
 }
 
@@ -136,8 +135,7 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 func parseDuration(t *testing.T, what string, value any) time.Duration {
 	t.Helper()
 	text, _ := value.(string)
-	d, err := time.ParseDuration(text)
-	check.OK(t, err, what)
+	d := check.Try(time.ParseDuration(text)).OK(t, what)
 	return d
 }
 
@@ -228,8 +226,7 @@ func TestKubernetesFiles(t *testing.T) {
 // The workflow is valid YAML, names the versions of its actions, and runs targets of the Makefile.
 func TestWorkflow(t *testing.T) {
 	t.Parallel()
-	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
-	check.OK(t, err)
+	makefile := check.Try(os.ReadFile(filepath.Join("..", "..", "Makefile"))).OK(t)
 	workflow := documents(t, "../.github/workflows/palmares.yml")[0]
 	check.Slices(t, keysOf(at(workflow, "on")), []string{"pull_request", "push", "schedule"}, "events")
 	targets := map[string]string{}

@@ -124,8 +124,7 @@ func TestEdgeIsNeverStale(t *testing.T) {
 			catalog.Change(1 + catalog.IntN(2)*catalog.IntN(4))
 			day += catalog.IntN(2)
 			catalog.Date = fmt.Sprintf("2026-%02d-%02d", 1+day/28, 1+day%28)
-			report, err := publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(catalog.Feed())), publish.Options{Force: true})
-			check.OK(t, err)
+			report := check.Try(publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(catalog.Feed())), publish.Options{Force: true})).OK(t)
 			if report.Release == 0 {
 				continue // nothing changed
 			}
@@ -159,9 +158,8 @@ func TestEdgeIsNeverStale(t *testing.T) {
 		for kind, ok := range succeeded {
 			check.Equal(t, ok, true, "%s: 200 in one release", kind)
 		}
-		if hits := survived["/api/v1/tools/t01"]; hits < 10 || survived["/api/v1/tools?category=chat"] < 3 {
-			t.Errorf("got %d hits of a tool and %d of a category, want at least 10 and 3", hits, survived["/api/v1/tools?category=chat"])
-		}
+		hits := survived["/api/v1/tools/t01"]
+		check.True(t, hits >= 10 && survived["/api/v1/tools?category=chat"] >= 3, "got %d hits of a tool and %d of a category, want at least 10 and 3", hits, survived["/api/v1/tools?category=chat"])
 	})
 }
 
@@ -189,8 +187,7 @@ func TestEdgeAfterStart(t *testing.T) {
 			{31 * time.Minute, "release-1 release-2 tool-b tool-c category-code"}, // it may not have purged the second
 			{2 * time.Hour, ""},
 		} {
-			_, err := db.Write.Minute.Delete().Exec(t.Context())
-			check.OK(t, err)
+			check.Try(db.Write.Minute.Delete().Exec(t.Context())).OK(t)
 			if c.lastUp > 0 {
 				check.OK(t, db.Write.Minute.Create().SetID(int(noon.Add(c.lastUp).Unix()/60)).SetChecks(1).SetFailed(0).Exec(t.Context()))
 			}

@@ -26,8 +26,7 @@ import (
 // editorialFile returns the path of a file in deploy/editorial.
 func editorialFile(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "deploy", "editorial", name))
-	check.OK(t, err)
+	path := check.Try(filepath.Abs(filepath.Join("..", "..", "deploy", "editorial", name))).OK(t)
 	deployFile(t, "editorial/"+name) // must exist, for the test cache too
 	return path
 }
@@ -143,9 +142,7 @@ func TestPublishWithGit(t *testing.T) {
 	published := func(what string, commit, contains string) {
 		t.Helper()
 		r := blackbox.Run(t, command())
-		if r.Code != 0 || !strings.HasSuffix(r.Err, "publish: "+commit+" is published\n") {
-			t.Fatalf("%s: got exit code %d and %s%s, want %s published", what, r.Code, r.Out, r.Err, commit)
-		}
+		check.MustTrue(t, r.Code == 0 && strings.HasSuffix(r.Err, "publish: "+commit+" is published\n"), "%s: got exit code %d and %s%s, want %s published", what, r.Code, r.Out, r.Err, commit)
 		if catalog = blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out; !strings.Contains(catalog, contains) {
 			t.Fatalf("%s: got %s, want it to contain %s", what, catalog, contains)
 		}
@@ -231,8 +228,7 @@ func TestPublishWithGit(t *testing.T) {
 	published("after a run that was killed", e.commit(plume("29 €/mois")), `"29 €/mois"`)
 
 	// Runs exclude each other.
-	lock, err := os.Open(filepath.Join(state, "lock"))
-	check.OK(t, err)
+	lock := check.Try(os.Open(filepath.Join(state, "lock"))).OK(t)
 	check.OK(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	commit := e.commit(plume("30 €/mois"))
 	refused("another run", "another run is in progress; the catalog is unchanged")
@@ -271,9 +267,8 @@ func TestWorkflowWithGit(t *testing.T) {
 	for _, name := range keysOf(workflow["jobs"]) {
 		job := at(workflow, "jobs", name)
 		check.True(t, strings.Contains(fmt.Sprint(job), "secrets.") == (name == "publish"), "job %s: want secrets in publish only", name)
-		if permissions, given := job.(map[string]any)["permissions"]; given && fmt.Sprint(permissions) != "map[]" || at(job, "timeout-minutes") == nil {
-			t.Errorf("job %s: got permissions %v, want no more than the workflow has, and a timeout", name, permissions)
-		}
+		permissions, given := job.(map[string]any)["permissions"]
+		check.True(t, (!given || fmt.Sprint(permissions) == "map[]") && at(job, "timeout-minutes") != nil, "job %s: got permissions %v, want no more than the workflow has, and a timeout", name, permissions)
 		for _, step := range at(job, "steps").([]any) {
 			uses, ok := at(step, "uses").(string)
 			check.True(t, !ok || regexp.MustCompile(`@(v\d+|[0-9a-f]{40})$`).MatchString(uses), "got action %s, want a pinned version", uses)
@@ -285,8 +280,7 @@ func TestWorkflowWithGit(t *testing.T) {
 	e := newEditors(t)
 	empty := e.commit(map[string]string{"README.md": "No catalog yet.\n"})
 	first := e.commit(firstCatalog())
-	program, err := os.ReadFile(blackbox.Path(t))
-	check.OK(t, err)
+	program := check.Try(os.ReadFile(blackbox.Path(t))).OK(t)
 	downloads := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(program) }))
 	t.Cleanup(downloads.Close)
 	testkit.Curl.Ensure(t)

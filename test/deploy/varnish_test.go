@@ -20,8 +20,7 @@ import (
 func TestEdgeWithVarnish(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		editions, err := demo.Editions()
-		check.OK(t, err)
+		editions := check.Try(demo.Editions()).OK(t)
 		publish := func(number int) {
 			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.WriteFile(t, "feed.ndjson", editions[number-1].Feed)))
 		}

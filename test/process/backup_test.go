@@ -31,8 +31,7 @@ import (
 // deployReadme returns deploy/README.md.
 func deployReadme(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "README.md"))
-	check.OK(t, err)
+	text := check.Try(os.ReadFile(filepath.Join(repo.Root(t), "deploy", "README.md"))).OK(t)
 	return string(text)
 }
 
@@ -157,13 +156,11 @@ func fillAllTables(t *testing.T, cfg store.Config, in *inbox) (key string) {
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
 	in.wait(t, 5)
 
-	jar, err := cookiejar.New(nil)
-	check.OK(t, err)
+	jar := check.Try(cookiejar.New(nil)).OK(t)
 	visitor := &http.Client{Jar: jar, Timeout: wait.Limit}
 	post := func(path string, form url.Values) {
 		t.Helper()
-		got, err := visitor.PostForm("http://"+s.Address+path, form)
-		check.OK(t, err)
+		got := check.Try(visitor.PostForm("http://"+s.Address+path, form)).OK(t)
 		_, _ = io.Copy(io.Discard, got.Body)
 		got.Body.Close()
 	}
@@ -189,8 +186,7 @@ func allRows(t *testing.T, cfg store.Config) map[string]string {
 		driver, address = "postgres", cfg.DatabaseURL
 		tables, rows = `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`, `SELECT x::text FROM "%s" x`
 	}
-	db, err := sql.Open(driver, address)
-	check.OK(t, err)
+	db := check.Try(sql.Open(driver, address)).OK(t)
 	defer db.Close()
 	all := map[string]string{}
 	for _, table := range queryStrings(t, db, tables) {
@@ -207,11 +203,9 @@ func allRows(t *testing.T, cfg store.Config) map[string]string {
 
 func queryStrings(t *testing.T, db *sql.DB, query string) (all []string) {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), query)
-	check.OK(t, err)
+	rows := check.Try(db.QueryContext(t.Context(), query)).OK(t)
 	defer rows.Close()
-	columns, err := rows.Columns()
-	check.OK(t, err)
+	columns := check.Try(rows.Columns()).OK(t)
 	for rows.Next() {
 		values, into := make([]any, len(columns)), make([]any, len(columns))
 		for i := range values {

@@ -104,9 +104,7 @@ func TestDatabaseDown(t *testing.T) {
 		}
 		got := get("/api/embeddings/ecritoire-cie")
 		body, _ := io.ReadAll(got.Body)
-		if got.StatusCode != 503 || got.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(body), `{"error":"`) {
-			t.Errorf("uncached path: got %d %s, want 503", got.StatusCode, body)
-		}
+		check.True(t, got.StatusCode == 503 && got.Header.Get("Retry-After") != "" && strings.HasPrefix(string(body), `{"error":"`), "uncached path: got %d %s, want 503", got.StatusCode, body)
 	}
 	proxies.Restore()
 	wait.Until(t, "the server recovers", func() bool { return get("/api/embeddings/ecritoire-cie").StatusCode == 200 })

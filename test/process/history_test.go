@@ -18,8 +18,7 @@ import (
 // exports returns every release of a database as a feed, oldest first.
 func exports(t *testing.T, cfg store.Config) (all []string) {
 	t.Helper()
-	s, err := store.Open(t.Context(), cfg)
-	check.OK(t, err)
+	s := check.Try(store.Open(t.Context(), cfg)).OK(t)
 	defer s.Close() // so that the database can be copied later
 	for number := 1; ; number++ {
 		var buf bytes.Buffer

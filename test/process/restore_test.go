@@ -30,18 +30,14 @@ func restoreOver(t *testing.T, cfg store.Config, backup string) {
 		})
 		return
 	}
-	db, err := sql.Open("sqlite", "file:"+store.File(cfg.DataDir)+"?_txlock=immediate&_pragma=busy_timeout(30000)")
-	check.OK(t, err)
+	db := check.Try(sql.Open("sqlite", "file:"+store.File(cfg.DataDir)+"?_txlock=immediate&_pragma=busy_timeout(30000)")).OK(t)
 	defer db.Close()
 	db.SetMaxOpenConns(1) // the attached database belongs to a connection
-	_, err = db.ExecContext(t.Context(), "ATTACH ? AS backup", backup)
-	check.OK(t, err)
+	check.Try(db.ExecContext(t.Context(), "ATTACH ? AS backup", backup)).OK(t)
 	tables := queryStrings(t, db, "SELECT name FROM backup.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-	tx, err := db.BeginTx(t.Context(), nil)
-	check.OK(t, err)
+	tx := check.Try(db.BeginTx(t.Context(), nil)).OK(t)
 	for _, table := range tables {
-		_, err := tx.ExecContext(t.Context(), fmt.Sprintf(`DELETE FROM main."%[1]s"; INSERT INTO main."%[1]s" SELECT * FROM backup."%[1]s"`, table))
-		check.OK(t, err)
+		check.Try(tx.ExecContext(t.Context(), fmt.Sprintf(`DELETE FROM main."%[1]s"; INSERT INTO main."%[1]s" SELECT * FROM backup."%[1]s"`, table))).OK(t)
 	}
 	check.OK(t, tx.Commit())
 }

@@ -70,8 +70,7 @@ func lastSent(t *testing.T, got []http.Header) map[string]int {
 	t.Helper()
 	all := map[string]int{}
 	for _, header := range got {
-		at, err := strconv.Atoi(header.Get("webhook-timestamp"))
-		check.OK(t, err)
+		at := check.Try(strconv.Atoi(header.Get("webhook-timestamp"))).OK(t)
 		id := header.Get("webhook-id")
 		all[id] = max(all[id], at)
 	}

@@ -672,8 +672,7 @@ func newFuzzServer(f *testing.F) *Server {
 	f.Helper()
 	db := testkit.Open(f, testkit.SQLite(f))
 	log := slog.New(slog.DiscardHandler)
-	s, err := New(f.Context(), Config{Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Store: db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log})
-	check.OK(f, err)
+	s := check.Try(New(f.Context(), Config{Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Store: db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log})).OK(f)
 	s.transport = publish("")
 	return s
 }

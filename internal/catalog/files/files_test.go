@@ -140,9 +140,8 @@ func TestSameFiles(t *testing.T) {
 		check.Try(Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil)).Is(t, store.ErrNoRelease, "a pruned release")
 		_, written := write(t, s, 5)
 		for _, f := range written[1:] {
-			if same := f.SHA256 == known[5][f.Name]; same == slices.Contains([]string{"history.parquet", "releases.parquet"}, f.Name) {
-				t.Errorf("%s after pruning: got the same content %v, want only history and releases to differ", f.Name, same)
-			}
+			same := f.SHA256 == known[5][f.Name]
+			check.True(t, same != slices.Contains([]string{"history.parquet", "releases.parquet"}, f.Name), "%s after pruning: got the same content %v, want only history and releases to differ", f.Name, same)
 		}
 	})
 }
@@ -163,9 +162,7 @@ func TestParquetColumns(t *testing.T) {
 		for _, group := range p.Metadata().RowGroups {
 			check.True(t, len(group.SortingColumns) != 0, "%s: got no sorting columns, want the key", f.Name)
 			for _, c := range group.Columns {
-				if c.MetaData.Statistics.MinValue == nil && c.MetaData.Statistics.NullCount != c.MetaData.NumValues {
-					t.Errorf("%s: got no statistics of %v, want bounds", f.Name, c.MetaData.PathInSchema)
-				}
+				check.True(t, c.MetaData.Statistics.MinValue != nil || c.MetaData.Statistics.NullCount == c.MetaData.NumValues, "%s: got no statistics of %v, want bounds", f.Name, c.MetaData.PathInSchema)
 			}
 		}
 		for _, column := range p.Schema().Fields() {

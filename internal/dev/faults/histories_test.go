@@ -24,14 +24,12 @@ var violations = map[string]string{
 
 // Stored histories are replayed: those in violations must break their rule, and no others.
 func TestStoredHistories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
-	check.OK(t, err)
+	files := check.Try(filepath.Glob("testdata/*.json")).OK(t)
 	check.MustTrue(t, len(files) >= len(violations), "got the histories %q, want at least %d", files, len(violations))
 	for _, file := range files {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			check.OK(t, err)
+			data := check.Try(os.ReadFile(file)).OK(t)
 			var found []string
 			if strings.Contains(name, "quota") {
 				var histories []*calls

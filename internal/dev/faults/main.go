@@ -124,8 +124,7 @@ func printHistories(t testing.TB, w io.Writer, outcomes []*outcome, folder strin
 		if len(found) > 0 {
 			result = fmt.Sprintf("%d VIOLATIONS", len(found))
 			o.violations = append(o.violations, found...)
-			data, err := json.MarshalIndent(broken, "", " ")
-			check.OK(t, err)
+			data := check.Try(json.MarshalIndent(broken, "", " ")).OK(t)
 			check.OK(t, os.MkdirAll(folder, 0o755))
 			check.OK(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%s.json", kind, time.Now().Format("150405.000"))), data, 0o644))
 		}

@@ -38,10 +38,8 @@ type difference struct {
 }
 
 func statementsFor(t testing.TB, cfg store.Config) difference {
-	steps, err := testkit.Open(t, cfg).Migrations(t.Context())
-	check.OK(t, err)
-	statements, err := drift.Statements(t.Context(), cfg)
-	check.OK(t, err)
+	steps := check.Try(testkit.Open(t, cfg).Migrations(t.Context())).OK(t)
+	statements := check.Try(drift.Statements(t.Context(), cfg)).OK(t)
 	return difference{steps[len(steps)-1].Version, statements}
 }
 

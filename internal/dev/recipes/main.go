@@ -100,8 +100,7 @@ func main() {
 
 // copyTree copies all files that git tracks or would add.
 func copyTree(t testing.TB, to string) {
-	list, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
-	check.OK(t, err)
+	list := check.Try(exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()).OK(t)
 	for name := range strings.Lines(string(list)) {
 		name = strings.TrimSpace(name)
 		info, err := os.Stat(name)
@@ -136,8 +135,7 @@ func (r recipe) follow(t testing.TB, tree string) {
 func (s step) edit(t testing.TB, tree string) {
 	path, text := filepath.Join(tree, s.file), s.insert
 	if s.after != "" {
-		data, err := os.ReadFile(path)
-		check.OK(t, err)
+		data := check.Try(os.ReadFile(path)).OK(t)
 		if from, ok := strings.CutPrefix(s.after, changes); ok {
 			check.MustTrue(t, strings.Contains(string(data), from), "%s: got no %q, want it", s.file, from)
 			check.OK(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), from, s.insert)), 0o644))
@@ -167,8 +165,7 @@ func checkServer(t testing.TB, tree string) {
 	command(t, tree, "bin/palmares import "+feedWithLicense(t, tree))
 	command(t, tree, "bin/palmares accounts create ana@example.com --plan pro")
 	command(t, tree, "bin/palmares keys create ana@example.com --name recipes > key")
-	key, err := os.ReadFile(filepath.Join(tree, "key"))
-	check.OK(t, err)
+	key := check.Try(os.ReadFile(filepath.Join(tree, "key"))).OK(t)
 	cmd := exec.Command(filepath.Join(tree, "bin", "palmares"), "serve", "--listen", "127.0.0.1:0")
 	cmd.Dir = tree
 	server := blackbox.ServeCommand(t, cmd)
@@ -221,8 +218,7 @@ func checkServer(t testing.TB, tree string) {
 		{"parquet", "files", "files/tools.parquet"}, {"sqlite", "catalog.sqlite", "catalog.sqlite"},
 	} {
 		command(t, tree, "bin/palmares export --format "+export.format+" "+export.to)
-		data, err := os.ReadFile(filepath.Join(tree, export.file))
-		check.OK(t, err)
+		data := check.Try(os.ReadFile(filepath.Join(tree, export.file))).OK(t)
 		check.MustTrue(t, bytes.Contains(data, []byte("license")), "%s: got no column license, want one", export.file) // both formats contain the names of columns
 		fmt.Println("ok", export.format, "column")
 	}

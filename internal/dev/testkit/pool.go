@@ -22,8 +22,7 @@ import (
 func migratedPostgres(t testing.TB) store.Config {
 	t.Helper()
 	server, from := ServerURL(t), template(t)
-	dir, err := sharedDir()
-	check.OK(t, err)
+	dir := check.Try(sharedDir()).OK(t)
 	for number := 1; ; number++ {
 		name := fmt.Sprintf("%s_%d", strings.Replace(from, "template", "pool", 1), number)
 		lock, err := openLock(dir, name+".lock", syscall.LOCK_EX|syscall.LOCK_NB)

@@ -84,8 +84,7 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 // shutdown, in PostgreSQL's terms.
 func (c *Cluster) run(t testing.TB, args []string) {
 	t.Helper()
-	db, err := sql.Open("postgres", c.URL)
-	check.OK(t, err)
+	db := check.Try(sql.Open("postgres", c.URL)).OK(t)
 	defer db.Close()
 	c.process = start(t, c.command("postgres", args...), &c.log, syscall.SIGINT, func() string {
 		if db.PingContext(t.Context()) != nil {
@@ -121,11 +120,9 @@ func (c *Cluster) signalAll(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	parent := c.process.Cmd.Process
 	check.OK(t, parent.Signal(signal))
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent.Pid))
-	check.OK(t, err)
+	children := check.Try(os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent.Pid))).OK(t)
 	for child := range strings.FieldsSeq(string(children)) {
-		pid, err := strconv.Atoi(child)
-		check.OK(t, err)
+		pid := check.Try(strconv.Atoi(child)).OK(t)
 		_ = syscall.Kill(pid, signal) // it may have ended
 	}
 }

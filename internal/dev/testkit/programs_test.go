@@ -15,8 +15,7 @@ import (
 // there. Linux refuses to start a file that another process has open for writing.
 func TestProgramsStartWhileOthersBuildThem(t *testing.T) {
 	const rounds, processes = 200, 4
-	program, err := exec.LookPath("true")
-	check.OK(t, err)
+	program := check.Try(exec.LookPath("true")).OK(t)
 	for round := range rounds {
 		path := filepath.Join(t.TempDir(), "program")
 		var failed [processes]error
@@ -43,8 +42,7 @@ func TestUnchangedProgramStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bin", "program")
 	build := func(content string) os.FileInfo {
 		check.OK(t, replaceFile(path, func(file string) error { return os.WriteFile(file, []byte(content), 0o755) }))
-		info, err := os.Stat(path)
-		check.OK(t, err)
+		info := check.Try(os.Stat(path)).OK(t)
 		return info
 	}
 	first := build("one")

@@ -65,8 +65,7 @@ func supervisor(t testing.TB, server int) int {
 func sharedTmp(t testing.TB) string {
 	t.Helper()
 	PostgreSQL.Ensure(t)
-	tmp, err := os.MkdirTemp("", "palmares-shared-")
-	check.OK(t, err)
+	tmp := check.Try(os.MkdirTemp("", "palmares-shared-")).OK(t)
 	check.OK(t, os.Chmod(tmp, 0o755))
 	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
 	return tmp

@@ -143,8 +143,7 @@ func GivenSeed(t testing.TB) (seed uint64, ok bool) {
 	if text == "" {
 		return 0, false
 	}
-	seed, err := strconv.ParseUint(text, 10, 64)
-	check.OK(t, err, SeedVariable+" must be a number")
+	seed = check.Try(strconv.ParseUint(text, 10, 64)).OK(t, SeedVariable+" must be a number")
 	return seed, true
 }
 
@@ -252,8 +251,7 @@ func Assets(t testing.TB) string {
 // tests of several packages may install the same ones at once.
 func lockPackages(t testing.TB, dir string) *os.File {
 	t.Helper()
-	file, err := os.Open(filepath.Join(dir, "package-lock.json"))
-	check.OK(t, err)
+	file := check.Try(os.Open(filepath.Join(dir, "package-lock.json"))).OK(t)
 	check.OK(t, Lock(file))
 	return file
 }

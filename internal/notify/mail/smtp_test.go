@@ -138,9 +138,7 @@ func TestRejections(t *testing.T) {
 			check.OK(t, m.Enqueue(private(ana)))
 			eventually(t, "the email fails", func() bool { return log.count(`"level":"ERROR"`) > 0 })
 			stop()
-			if log.count("\n") != 1 || log.count("a…@example.com") != 1 || log.count(test.cause) != 1 || server.Count(ana) != 0 {
-				t.Errorf("got log %s, want one masked line with %s", log, test.cause)
-			}
+			check.True(t, log.count("\n") == 1 && log.count("a…@example.com") == 1 && log.count(test.cause) == 1 && server.Count(ana) == 0, "got log %s, want one masked line with %s", log, test.cause)
 		})
 	}
 }

@@ -30,16 +30,13 @@ type got struct {
 // get requests a path without following redirects.
 func get(t testing.TB, s *blackbox.Server, method, path string, headers ...string) got {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Address+path, nil)
-	check.OK(t, err)
+	r := check.Try(http.NewRequestWithContext(t.Context(), method, "http://"+s.Address+path, nil)).OK(t)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultTransport.RoundTrip(r)
-	check.OK(t, err)
+	response := check.Try(http.DefaultTransport.RoundTrip(r)).OK(t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	check.OK(t, err)
+	body := check.Try(io.ReadAll(response.Body)).OK(t)
 	return got{response, string(body)}
 }
 
@@ -113,10 +110,8 @@ func TestFiles(t *testing.T) {
 
 		// A key, HTTP Basic or a download token; before the redirect, too.
 		accounts := auth.NewAccounts(testkit.Open(t, cfg))
-		owner, err := accounts.Find(t.Context(), email)
-		check.OK(t, err)
-		token, err := accounts.CreateDownloadToken(t.Context(), owner, "sheet")
-		check.OK(t, err)
+		owner := check.Try(accounts.Find(t.Context(), email)).OK(t)
+		token := check.Try(accounts.CreateDownloadToken(t.Context(), owner, "sheet")).OK(t)
 		for _, path := range []string{tools, "/files/latest/tools.parquet", tools + "?token=dt_AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
 			get(t, s, "GET", path).want(t, 401, "error")
 			get(t, s, "GET", path, "Authorization", "Bearer pal_wrong").want(t, 401, "error")
@@ -135,8 +130,7 @@ func TestFiles(t *testing.T) {
 			}
 		}
 
-		created, err := accounts.DownloadTokens(t.Context(), owner)
-		check.OK(t, err)
+		created := check.Try(accounts.DownloadTokens(t.Context(), owner)).OK(t)
 		check.OK(t, accounts.RevokeDownloadToken(t.Context(), owner, created[0].ID))
 		wait.Until(t, "the token is refused", func() bool { return get(t, s, "GET", tools+"?token="+token).StatusCode == 401 })
 		get(t, s, "GET", "/files/latest/tools.parquet?token="+token).want(t, 401, "revoked")

@@ -290,18 +290,14 @@ func (r *reader) connect(b block) error {
 	switch {
 	case server.Command == "palmares":
 		cmd := blackbox.Command(r, r.cfg, server.Args...) // with the folder of the test's database
-		in, err := cmd.StdinPipe()
-		check.OK(r, err)
-		replies, err := cmd.StdoutPipe()
-		check.OK(r, err)
+		in := check.Try(cmd.StdinPipe()).OK(r)
+		replies := check.Try(cmd.StdoutPipe()).OK(r)
 		check.OK(r, cmd.Start())
-		_, err = fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+
-			"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+list)
-		check.OK(r, err)
+		check.Try(fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+
+			"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+list)).OK(r)
 		lines := bufio.NewReader(replies)
 		for range 2 {
-			line, err := lines.ReadString('\n')
-			check.OK(r, err)
+			line := check.Try(lines.ReadString('\n')).OK(r)
 			out += line
 		}
 		check.OK(r, in.Close())

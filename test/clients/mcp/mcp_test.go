@@ -181,10 +181,8 @@ func TestQuota(t *testing.T) {
 func TestStandardStreams(t *testing.T) {
 	t.Parallel()
 	cmd := blackbox.Command(t, blackbox.Demo(t), "mcp")
-	in, err := cmd.StdinPipe()
-	check.OK(t, err)
-	out, err := cmd.StdoutPipe()
-	check.OK(t, err)
+	in := check.Try(cmd.StdinPipe()).OK(t)
+	out := check.Try(cmd.StdoutPipe()).OK(t)
 	check.OK(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
@@ -194,11 +192,9 @@ func TestStandardStreams(t *testing.T) {
 		`{"jsonrpc":"2.0","id":2,"method":"nothing","params":{}}`,
 		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":5}}}`,
 	} {
-		_, err := io.WriteString(in, message+"\n")
-		check.OK(t, err)
+		check.Try(io.WriteString(in, message+"\n")).OK(t)
 		if i == 0 {
-			_, err := io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
-			check.OK(t, err)
+			check.Try(io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")).OK(t)
 		}
 		var got struct {
 			JSONRPC string
@@ -263,16 +259,13 @@ func TestStandardStreamsAfterPruning(t *testing.T) {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: revision})))
 	}
 	cmd := blackbox.Command(t, cfg, "mcp")
-	in, err := cmd.StdinPipe()
-	check.OK(t, err)
-	out, err := cmd.StdoutPipe()
-	check.OK(t, err)
+	in := check.Try(cmd.StdinPipe()).OK(t)
+	out := check.Try(cmd.StdoutPipe()).OK(t)
 	check.OK(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	send := func(message string) string {
-		_, err := io.WriteString(in, message+"\n")
-		check.OK(t, err)
+		check.Try(io.WriteString(in, message+"\n")).OK(t)
 		check.MustTrue(t, lines.Scan(), "got no reply to %s, want one", message)
 		return lines.Text()
 	}

@@ -124,8 +124,7 @@ func TestBrokenQueries(t *testing.T) {
 	// A query that an earlier version allowed.
 	const text, hash = "{tools {items {oldField}}}", "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
 	db := testkit.Open(t, cfg)
-	row, err := db.Read.SavedQuery.Query().Where(savedquery.Name("old")).Only(t.Context())
-	check.OK(t, err)
+	row := check.Try(db.Read.SavedQuery.Query().Where(savedquery.Name("old")).Only(t.Context())).OK(t)
 	check.OK(t, db.Write.QueryVersion.Create().SetHash(hash).SetAccountID(row.AccountID).SetText(text).SetPublic(true).Exec(t.Context()))
 	check.OK(t, db.Write.SavedQuery.UpdateOneID(row.ID).SetHash(hash).Exec(t.Context()))
 

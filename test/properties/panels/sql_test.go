@@ -191,8 +191,7 @@ func TestPanelsInSQLWithNode(t *testing.T) {
 			var tasks []task
 			for release := range releases {
 				work := task{Folder: t.TempDir()}
-				written, err := files.Write(t.Context(), s, release+1, work.Folder, files.Kinds{SQLite: true, Parquet: true}, nil)
-				check.OK(t, err)
+				written := check.Try(files.Write(t.Context(), s, release+1, work.Folder, files.Kinds{SQLite: true, Parquet: true}, nil)).OK(t)
 				for _, f := range written[1:] {
 					work.Tables = append(work.Tables, strings.TrimSuffix(f.Name, files.Parquet))
 				}
@@ -353,14 +352,11 @@ func normalized(rows list) list {
 
 func querySQLite(t *testing.T, path, statement string) (found list) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	check.OK(t, err)
+	db := check.Try(sql.Open("sqlite", path)).OK(t)
 	defer db.Close()
-	rows, err := db.QueryContext(t.Context(), statement)
-	check.OK(t, err, statement)
+	rows := check.Try(db.QueryContext(t.Context(), statement)).OK(t, statement)
 	defer rows.Close()
-	columns, err := rows.Columns()
-	check.OK(t, err)
+	columns := check.Try(rows.Columns()).OK(t)
 	for rows.Next() {
 		row := make(list, len(columns))
 		pointers := make([]any, len(columns))

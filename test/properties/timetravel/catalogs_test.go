@@ -96,8 +96,7 @@ func refersTo(line string, slugs map[string]bool) bool {
 // publish imports a feed and returns the number of the release.
 func publishFeed(t testing.TB, s *store.Store, data []byte) int {
 	t.Helper()
-	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
-	check.OK(t, err)
+	report := check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})).OK(t)
 	check.MustTrue(t, report.Release != 0, "got no release, want one")
 	return report.Release
 }

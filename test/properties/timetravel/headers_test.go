@@ -37,8 +37,7 @@ func fourReleases(t testing.TB, db *store.Store) []*ent.Release {
 	publishFeed(t, db, smallCatalog("2026-02-10", 2, "a", "b", "c"))
 	publishFeed(t, db, smallCatalog("2026-02-10", 3, "a", "b", "c"))
 	publishFeed(t, db, smallCatalog("2026-03-01", 4, "a", "c"))
-	releases, err := db.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())
-	check.OK(t, err)
+	releases := check.Try(db.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())).OK(t)
 	check.Must(t, len(releases), 4)
 	return releases
 }

@@ -60,10 +60,8 @@ func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		t.Parallel()
-		before, err := store.Open(t.Context(), cfg)
-		check.OK(t, err)
-		_, err = before.Migrate(t.Context())
-		check.OK(t, err)
+		before := check.Try(store.Open(t.Context(), cfg)).OK(t)
+		check.Try(before.Migrate(t.Context())).OK(t)
 		for i := range 2 {
 			publishFeed(t, before, randomCatalog(t, i, 12))
 		}

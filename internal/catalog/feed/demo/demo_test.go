@@ -65,9 +65,7 @@ func TestFilesAreMinimal(t *testing.T) {
 			decode(t, line, &given)
 			id := idOf(given["type"].(string), given["slug"].(string))
 			if given["absent"] == true {
-				if next[id] == nil || next[id].RecordType() != given["type"] || len(given) != 3 {
-					t.Errorf("%s: got %s, want only the slug of a record that the next edition has", edition.Date, line)
-				}
+				check.True(t, next[id] != nil && next[id].RecordType() == given["type"] && len(given) == 3, "%s: got %s, want only the slug of a record that the next edition has", edition.Date, line)
 				continue
 			}
 			rest := strings.Replace(line, `"type":"`+given["type"].(string)+`",`, "", 1)
@@ -98,9 +96,7 @@ func TestDates(t *testing.T) {
 			before, since = read(t, all[i-1]), all[i-1].Date
 		}
 		within := func(id, what, date string, changed bool) {
-			if date > edition.Date || changed && date <= since {
-				t.Errorf("edition of %s: %s of %s: got %s, want a date after %q and not after the edition's", edition.Date, what, id, date, since)
-			}
+			check.True(t, date <= edition.Date && (!changed || date > since), "edition of %s: %s of %s: got %s, want a date after %q and not after the edition's", edition.Date, what, id, date, since)
 		}
 		for id, rec := range read(t, edition) {
 			changed := before[id] != nil && string(record.Encode(rec)) != string(record.Encode(before[id]))

@@ -37,8 +37,7 @@ var program string
 // UseProgram makes commands run the program at a path.
 func UseProgram(t testing.TB, path string) {
 	t.Helper()
-	path, err := filepath.Abs(path)
-	check.OK(t, err)
+	path = check.Try(filepath.Abs(path)).OK(t)
 	program = path
 }
 
@@ -146,8 +145,7 @@ func WriteFile(t testing.TB, name string, data []byte) string {
 // ReadAll reads everything as text.
 func ReadAll(t testing.TB, r io.Reader) string {
 	t.Helper()
-	data, err := io.ReadAll(r)
-	check.OK(t, err)
+	data := check.Try(io.ReadAll(r)).OK(t)
 	return string(data)
 }
 

@@ -29,11 +29,9 @@ func (s *Server) Consent(t testing.TB, authorization, email string) *url.URL {
 	}}
 	submit := func(address string, form url.Values) (*http.Response, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
-		check.OK(t, err)
+		r := check.Try(http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))).OK(t)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		response, err := browser.Do(r)
-		check.OK(t, err)
+		response := check.Try(browser.Do(r)).OK(t)
 		defer response.Body.Close()
 		return response, ReadAll(t, response.Body)
 	}

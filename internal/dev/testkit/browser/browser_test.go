@@ -313,11 +313,9 @@ func TestFailureIsSaved(t *testing.T) {
 		p.Limit = time.Millisecond
 		p.Text("#nothing")
 	})
-	screenshots, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.png"))
-	check.OK(t, err)
+	screenshots := check.Try(filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.png"))).OK(t)
 	check.Equal(t, len(screenshots), 1, "want one")
-	logs, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.txt"))
-	check.OK(t, err)
+	logs := check.Try(filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.txt"))).OK(t)
 	check.Must(t, len(logs), 1, "want one")
 	if text, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(text), "oh no") {
 		t.Errorf("got %q, %v, want the console log", text, err)
@@ -330,11 +328,9 @@ func TestScreenshot(t *testing.T) {
 	t.Setenv("TEST_OUTPUT", dir)
 	t.Setenv("SCREENSHOTS", "1")
 	browser.Start(t).Open(t, browser.Look{Width: 400}, address+"/").Screenshot("tall")
-	file, err := os.Open(filepath.Join(dir, "screenshots", "tall.png"))
-	check.OK(t, err)
+	file := check.Try(os.Open(filepath.Join(dir, "screenshots", "tall.png"))).OK(t)
 	defer file.Close()
-	image, err := png.DecodeConfig(file)
-	check.OK(t, err)
+	image := check.Try(png.DecodeConfig(file)).OK(t)
 	expect(t, "the width", image.Width, 400)
 	expect(t, "the whole height", image.Height > 3000, true)
 }

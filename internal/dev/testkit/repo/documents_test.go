@@ -37,8 +37,7 @@ func TestBehaviorsHaveTests(t *testing.T) {
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repo.Root(t), name))
-	check.OK(t, err)
+	text := check.Try(os.ReadFile(filepath.Join(repo.Root(t), name))).OK(t)
 	return string(text)
 }
 
@@ -58,12 +57,10 @@ func checkTests(t *testing.T, row string) {
 // declares reports whether a package has a test.
 func declares(t *testing.T, root, dir, name string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, path.Clean(dir), "*_test.go"))
-	check.OK(t, err)
+	files := check.Try(filepath.Glob(filepath.Join(root, path.Clean(dir), "*_test.go"))).OK(t)
 	declaration := regexp.MustCompile(`(?m)^func ` + name + `\(\w+ \*testing\.[TF]\) `)
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		check.OK(t, err)
+		source := check.Try(os.ReadFile(file)).OK(t)
 		if declaration.Match(source) {
 			return true
 		}
