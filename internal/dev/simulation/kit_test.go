@@ -43,7 +43,6 @@ var parts = []struct {
 	{"quotas", simulateQuotas},
 	{"webhooks", simulateWebhooks},
 	{"cache", simulateCache},
-	{"tokens", simulateTokens},
 }
 
 func TestSimulation(t *testing.T) { simulate(t, fewSeeds) }
