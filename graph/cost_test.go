@@ -90,6 +90,10 @@ func TestCosts(t *testing.T) {
 		`{nodes(ids: ["tool/a", "tool/b", "tool/a"]) {id ... on Tool {name category {slug}}}}`: 1 + 3*(2+2) + 5 + 5,
 		`{nodes(ids: []) {id}}`:       1 + 5,
 		`{nodes(ids: "tool/a") {id}}`: 1 + 1 + 5,
+		// A hundred fields that describe the schema cost 1.
+		"{__schema {__typename}}": 2,
+		"{__schema {types {fields {args {name}} inputFields {name} enumValues {name} interfaces {name} possibleTypes {name}}}}": 1 + (1+120*(1+15*2+15+9+2+6)+99)/100,
+		"{__schema {directives {" + repeated(60, "a%d: args {name} ") + "}}}":                                                   1 + (1+12*60*2+99)/100,
 		// Nested connections are multiplied by their parents, and so is the work of
 		// finding the changes of each tool.
 		"{tools(limit: 10) {items {comparisonConnection(first: 3) {totalCount nodes {slug}}}}}":               1 + 1 + 10*(1+1+1+3) + 5 + 5,

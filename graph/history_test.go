@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -287,5 +288,14 @@ func TestHistoryIsLoadedLast(t *testing.T) {
 				}
 			}
 		}
+		// A token of a release that is not loaded yet is accepted later.
+		held := make(chan struct{})
+		defer close(held)
+		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 60, Seed: 3, Revision: 4}))
+		s.Read.Tool.Intercept(ent.InterceptFunc(func(ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(context.Context, ent.Query) (ent.Value, error) { <-held; return nil, context.Canceled })
+		}))
+		got := execute(t, e, auth.Developer, fmt.Sprintf(`{embeddingsSync(sync: %q) {items {__typename}}}`, release.SyncToken{Release: 4}))
+		check.Contains(t, fmt.Sprint(got.Errors), "Release 4 is being loaded")
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -208,6 +209,8 @@ func TestSyncTokens(t *testing.T) {
 		}
 		got := get(handler, "/api/embeddings")
 		check.Equal(t, got.Body.String(), `{"data":[],"next_sync":null}`, "before the first release: %d %s", got.Code, got.Body)
+		got = get(handler, "/api/embeddings?sync="+release.SyncToken{Release: 1}.String())
+		check.Equal(t, got.Code, 410, "a token before the first release: %s", got.Body)
 		tokenAt := func(path string) string {
 			index := &vectorIndex{documents: map[string]string{}}
 			index.read(t, handler, path, nil)

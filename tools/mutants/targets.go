@@ -31,7 +31,7 @@ var targets = []target{
 	{
 		name:   "sync tokens",
 		files:  []string{"graph/sync.go", "internal/catalog/release/sync.go"},
-		suites: []suite{{"internal/catalog/release", "^FuzzSyncToken$"}, {"rest", "^TestSync"}, {"graph", "^TestHistoryIsLoadedLast$"}},
+		suites: []suite{{"internal/catalog/release", "^(FuzzSyncToken|TestTokenOfALaterRelease)$"}, {"rest", "^(TestSync|TestUnknownValues$)"}, {"graph", "^TestHistoryIsLoadedLast$"}},
 	},
 	{
 		name:   "cache keys",

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"context"
 	"encoding/base64"
 	"math"
 	"reflect"
@@ -60,6 +61,17 @@ func FuzzSyncToken(f *testing.F) {
 		want := release > 0 && len(token.String()) <= maxSyncToken
 		check.True(t, ok == want && (!ok || got == token), "%+v: got %+v and %t, want %t", token, got, ok, want)
 	})
+}
+
+// A token of a release that is published but not loaded yet is accepted soon.
+func TestTokenOfALaterRelease(t *testing.T) {
+	r := &Release{Info: &ent.Release{ID: 2}}
+	for newest, want := range map[int]problem.Code{2: problem.Gone, 3: problem.Unavailable, 4: problem.Unavailable} {
+		_, err := r.SyncedRelease(SyncToken{3, 1, ""}.String(), "", false, func() (int, error) { return newest, nil })
+		check.Equal(t, problem.Of(err).Code, want, "newest: %d", newest)
+	}
+	_, err := r.SyncedRelease(SyncToken{3, 1, ""}.String(), "", false, func() (int, error) { return 3, context.Canceled })
+	check.Is(t, err, context.Canceled)
 }
 
 // FuzzAsOf checks that as_of selects a release number or an existing day, and nothing else.
