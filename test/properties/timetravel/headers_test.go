@@ -154,6 +154,7 @@ func TestInvalidAsOf(t *testing.T) {
 			status  int
 			message string
 		}{
+			"as_of=2147483648":                     {400, form},
 			"as_of=0":                              {400, form},
 			"as_of=latest":                         {400, form},
 			"as_of=2026-02-30":                     {400, form},
