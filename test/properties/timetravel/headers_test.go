@@ -35,10 +35,10 @@ func smallCatalog(date string, score float64, tools ...string) []byte {
 // fourReleases publishes four small releases, the second and third on one day.
 func fourReleases(t testing.TB, db *store.Store) []*ent.Release {
 	t.Helper()
-	publishFeed(t, db, smallCatalog("2026-02-01", 1, "a", "b"))
-	publishFeed(t, db, smallCatalog("2026-02-10", 2, "a", "b", "c"))
-	publishFeed(t, db, smallCatalog("2026-02-10", 3, "a", "b", "c"))
-	publishFeed(t, db, smallCatalog("2026-03-01", 4, "a", "c"))
+	feedtest.Publish(t, db, smallCatalog("2026-02-01", 1, "a", "b"))
+	feedtest.Publish(t, db, smallCatalog("2026-02-10", 2, "a", "b", "c"))
+	feedtest.Publish(t, db, smallCatalog("2026-02-10", 3, "a", "b", "c"))
+	feedtest.Publish(t, db, smallCatalog("2026-03-01", 4, "a", "c"))
 	releases := check.Try(db.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())).OK(t)
 	check.Must(t, len(releases), 4)
 	return releases

@@ -57,7 +57,7 @@ func TestVersionsOfARemovedTool(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		for i := range 7 { // a is in releases 1, 3, 5 and 7
 			tools := []string{"b", "a"}[:2-i%2]
-			publishFeed(t, db, smallCatalog(fmt.Sprintf("2026-01-%02d", i+1), float64(i), tools...))
+			feedtest.Publish(t, db, smallCatalog(fmt.Sprintf("2026-01-%02d", i+1), float64(i), tools...))
 		}
 		s := newServer(t, db)
 		for release := 1; release <= 7; release++ {

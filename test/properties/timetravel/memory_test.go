@@ -9,6 +9,7 @@ import (
 
 	"palmares/graph"
 	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/check"
@@ -33,7 +34,7 @@ func TestMemoryOfManyReleases(t *testing.T) {
 	for revision := range releases {
 		var buf bytes.Buffer
 		check.OK(t, synth.Write(t.Context(), &buf, synth.Options{Tools: 600, Seed: 3, Revision: revision}))
-		publishFeed(t, db, buf.Bytes())
+		feedtest.Publish(t, db, buf.Bytes())
 	}
 	log := slog.New(slog.DiscardHandler)
 	s := &server{responses: cache.New(budget, nil, log)}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -42,7 +43,7 @@ func sample(t testing.TB, s *server, release int) string {
 	t.Helper()
 	all := ""
 	for _, target := range []string{"/api/v1/tools?limit=200", "/api/v1/stats", "/api/v1/tools?search=outil", "/api/v1/comparatifs", "/api/v1/categories", "/api/v1/cimetiere",
-		"/api/v1/pricing?page=2", "/api/v1/tools/plume-nova-1", "/api/v1/tools/plume-nova-1/versions", "/api/embeddings/lanterne-nova-4", "/api/embeddings/galet-nova-8"} {
+		"/api/v1/pricing?page=2", "/api/v1/tools/t01", "/api/v1/tools/t01/versions", "/api/embeddings/t04", "/api/embeddings/t08"} {
 		got := s.get(developer, with(target, "as_of", release))
 		if all += fmt.Sprintln(got.Code, got.Body); got.Code == 200 {
 			all += fmt.Sprintln(got.Header().Get("X-Service-Release"), got.Header().Get("Memento-Datetime"))
@@ -63,13 +64,13 @@ func TestRestoredBackup(t *testing.T) {
 		before := check.Try(store.Open(t.Context(), cfg)).OK(t)
 		check.Try(before.Migrate(t.Context())).OK(t)
 		for i := range 2 {
-			publishFeed(t, before, randomCatalog(t, i, 12))
+			feedtest.Publish(t, before, randomCatalog(i, 12))
 		}
 		check.OK(t, before.Close())
 		backups := []store.Config{testkit.Copy(t, cfg), testkit.Copy(t, cfg), testkit.Copy(t, cfg)}
 		lost := testkit.Open(t, cfg)
 		for i := 2; i < 4; i++ {
-			publishFeed(t, lost, randomCatalog(t, i, 12))
+			feedtest.Publish(t, lost, randomCatalog(i, 12))
 		}
 		for noticed, backup := range map[int]store.Config{2: backups[0], 4: backups[1], 5: backups[2]} {
 			catalog := &switching{}
@@ -85,7 +86,7 @@ func TestRestoredBackup(t *testing.T) {
 			restored := testkit.Open(t, backup)
 			next := 2
 			for ; next < noticed; next++ {
-				publishFeed(t, restored, randomCatalog(t, next+4, 12))
+				feedtest.Publish(t, restored, randomCatalog(next+4, 12))
 			}
 			catalog.Store(restored)
 			if noticed <= 4 { // as the program does
@@ -106,7 +107,7 @@ func TestRestoredBackup(t *testing.T) {
 				if next == 5 {
 					break
 				}
-				next = s.publish(t, restored, randomCatalog(t, next+4, 12))
+				next = s.publish(t, restored, randomCatalog(next+4, 12))
 			}
 		}
 	})
