@@ -31,7 +31,6 @@ const (
 	hundredthsOf = `CAST(round(%[1]s * 100) AS BIGINT)`
 	meanOf       = `floor((2 * sum(` + hundredthsOf + `) + count(%[1]s)) * 1.0 / (2 * count(%[1]s))) / 100`
 	activeIn     = `%[1]s.active AND %[1]s.first_release <= %[2]s AND (%[1]s.last_release IS NULL OR %[1]s.last_release >= %[2]s)`
-	month        = `substr(CAST(%s AS VARCHAR), 1, 7)`
 	latest       = `(SELECT max(number) FROM releases)`
 
 	// months has the points of monthly series, from a month on.
