@@ -93,9 +93,7 @@ func FuzzEmail(f *testing.F) {
 			check.Equal(t, email, "", "%q: want ErrInvalidEmail", text)
 			return
 		}
-		if len(email) > maxEmailLength || !utf8.ValidString(email) || strings.ContainsFunc(email, unicode.IsControl) {
-			t.Errorf("%q: got %q, want a short line", text, email)
-		}
+		check.True(t, len(email) <= maxEmailLength && utf8.ValidString(email) && !strings.ContainsFunc(email, unicode.IsControl), "%q: got %q, want a short line", text, email)
 		for _, same := range []string{email, " " + email + "\t", strings.ToLower(email)} {
 			again := check.Try(NormalizeEmail(same)).OK(t, text)
 			check.Equal(t, again, email, "%q: from %q", text, same)
@@ -137,12 +135,8 @@ func FuzzURLToken(f *testing.F) {
 		got := TokenOf(&http.Request{URL: &url.URL{RawQuery: query}})
 		values, err := url.ParseQuery(query)
 		issued := tokenPattern.MatchString(got)
-		if issued && (len(got) != len(token) || url.QueryEscape(got) != got) {
-			t.Errorf("%q: got %q, want a token that could have been issued", query, got)
-		}
-		if issued && err == nil && (len(values["token"]) == 0 || values["token"][0] != got) {
-			t.Errorf("%q: got %q, want the first token of %q", query, got, values["token"])
-		}
+		check.True(t, !issued || len(got) == len(token) && url.QueryEscape(got) == got, "%q: got %q, want a token that could have been issued", query, got)
+		check.True(t, !issued || err != nil || len(values["token"]) != 0 && values["token"][0] == got, "%q: got %q, want the first token of %q", query, got, values["token"])
 		if err == nil && got == "" && tokenPattern.MatchString(values.Get("token")) && query == values.Encode() {
 			t.Errorf("%q: got no token, want %q", query, values.Get("token"))
 		}

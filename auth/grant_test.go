@@ -127,9 +127,9 @@ func TestGrant(t *testing.T) {
 		next := check.Try(g.refresh(tokens.Refresh)).OK(g.t)
 		g.wantStatus(200, "/mcp", next.Access)
 
-		g.wait(RefreshLifetime - time.Second)
+		g.wait(60*24*time.Hour - time.Second)
 		last := check.Try(g.refresh(next.Refresh)).OK(g.t)
-		g.wait(RefreshLifetime)
+		g.wait(60 * 24 * time.Hour)
 		check.Try(g.refresh(last.Refresh)).Is(g.t, ErrInvalidGrant, "after 60 days")
 		check.OK(g.t, DeleteExpired(g.t.Context(), g.store, g.time().Add(time.Second)))
 		check.Equal(g.t, queryText(g.t, g.store, "SELECT count(*) FROM oauth_grants"), "0", "grants after cleanup")
@@ -279,9 +279,8 @@ func TestGrantsOfAccounts(t *testing.T) {
 		g.keyring.ForgetAccount(g.account.ID)
 		request := httptest.NewRequest("GET", "/mcp", nil)
 		request.Header.Set("Authorization", "Bearer "+kept.Access)
-		if caller, err := g.keyring.caller(request); err != nil || caller.Plan != Pro {
-			g.t.Errorf("got %+v, %v, want the new plan", caller, err)
-		}
+		caller, err := g.keyring.caller(request)
+		check.True(g.t, err == nil && caller.Plan == Pro, "got %+v, %v, want the new plan", caller, err)
 		if connected, err := g.IsConnected(g.t.Context(), "client"); err != nil || !connected {
 			g.t.Errorf("got connected %v, %v, want true", connected, err)
 		}
@@ -333,5 +332,8 @@ func TestMalformedTokens(t *testing.T) {
 		tokens, err = g.refresh("x")
 		check.Is(g.t, err, ErrInvalidGrant, "refresh token")
 		check.Equal(g.t, tokens, Tokens{}, "refresh token")
+		valid := g.connect()
+		check.OK(g.t, g.store.Close())
+		check.Try(g.refresh(valid.Refresh)).Fails(g.t, "without a database")
 	})
 }

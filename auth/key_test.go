@@ -30,9 +30,8 @@ func TestKeys(t *testing.T) {
 		check.Must(t, read, key, text)
 		check.MustTrue(t, read.matches(key.Hash()) && !read.matches(NewKey().Hash()), "%s: got %+v, want %+v", text, read, key)
 	}
-	if bits := float64(secretLength) * 5.954; bits < 160 {
-		t.Errorf("got a secret of %v bits, want at least 160", bits)
-	}
+	bits := float64(secretLength) * 5.954
+	check.True(t, bits >= 160, "got a secret of %v bits, want at least 160", bits)
 }
 
 // A mistyped character is detected without the database.

@@ -201,9 +201,8 @@ func TestUnknownKeyIsLookedUpOncePerSecond(t *testing.T) {
 			t.Helper()
 			count.Store(0)
 			for range times {
-				if got := tryKey(keyring, key.Text()); !strings.Contains(got, "This API key does not exist. Check the key, or create a new one in your account.") {
-					t.Fatalf("got %q, want an unknown key", got)
-				}
+				got := tryKey(keyring, key.Text())
+				check.MustTrue(t, strings.Contains(got, "This API key does not exist. Check the key, or create a new one in your account."), "got %q, want an unknown key", got)
 			}
 			check.Equal(t, count.Load(), want, "lookups")
 		}
@@ -243,9 +242,7 @@ func TestRecheck(t *testing.T) {
 			got, err := keyring.Recheck(t.Context(), callers[i])
 			wanted := callers[i]
 			wanted.Plan = want
-			if rejection == "" && (err != nil || got != wanted) {
-				t.Errorf("got %+v, %v, want plan %s", got, err, want)
-			}
+			check.True(t, rejection != "" || err == nil && got == wanted, "got %+v, %v, want plan %s", got, err, want)
 			var p *problem.Problem
 			if rejection != "" && (!errors.As(err, &p) || p.Code != problem.Unauthenticated || !strings.Contains(p.Message, rejection)) {
 				t.Errorf("got %+v, %v, want an error that contains %q", got, err, rejection)

@@ -505,9 +505,7 @@ func (a *fixture) emailOf(token string) string {
 func TestSessions(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		laptop, phone, ben := a.signedIn("ana@example.com"), a.signedIn("ana@example.com"), a.signedIn("ben@example.com")
-		if laptop == phone || len(laptop) < 26 { // base32
-			t.Errorf("got tokens %s and %s, want two different ones of at least 26 characters", laptop, phone)
-		}
+		check.True(t, laptop != phone && len(laptop) >= 26, "got tokens %s and %s, want two different ones of at least 26 characters", laptop, phone) // base32
 		check.Equal(t, a.emailOf(laptop)+a.emailOf(phone)+a.emailOf(ben), "ana@example.comana@example.comben@example.com", "want ana, ana and ben")
 		for _, token := range []string{"", "invented", hashToken(laptop), laptop + "x"} {
 			check.Equal(t, a.emailOf(token), "", "token %q: want no account", token)

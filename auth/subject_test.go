@@ -126,9 +126,8 @@ func TestSpentQuotaOutlivesAccount(t *testing.T) {
 		s.delete(acc)
 		acc, key = s.signUp(" ANA@Example.com")
 		s.wantLeft(key, 0)
-		if days, err := s.accounts.Usage(t.Context(), acc, 1); err != nil || len(days) != 1 || days[0] != (auth.DayUsage{Day: "2026-11-15", Requests: daily}) {
-			t.Errorf("got usage %v, %v, want %d requests", days, err, daily)
-		}
+		days, err := s.accounts.Usage(t.Context(), acc, 1)
+		check.True(t, err == nil && len(days) == 1 && days[0] == (auth.DayUsage{Day: "2026-11-15", Requests: daily}), "got usage %v, %v, want %d requests", days, err, daily)
 		_, other := s.signUp("ben@example.com")
 		s.wantLeft(other, daily)
 		s.now = s.now.Add(24 * time.Hour)

@@ -90,6 +90,10 @@ func TestCosts(t *testing.T) {
 		`{nodes(ids: ["tool/a", "tool/b", "tool/a"]) {id ... on Tool {name category {slug}}}}`: 1 + 3*(2+2) + 5 + 5,
 		`{nodes(ids: []) {id}}`:       1 + 5,
 		`{nodes(ids: "tool/a") {id}}`: 1 + 1 + 5,
+		// A hundred fields that describe the schema cost 1.
+		"{__schema {__typename}}": 2,
+		"{__schema {types {fields {args {name}} inputFields {name} enumValues {name} interfaces {name} possibleTypes {name}}}}": 1 + (1+120*(1+15*2+15+9+2+6)+99)/100,
+		"{__schema {directives {" + repeated(60, "a%d: args {name} ") + "}}}":                                                   1 + (1+12*60*2+99)/100,
 		// Nested connections are multiplied by their parents, and so is the work of
 		// finding the changes of each tool.
 		"{tools(limit: 10) {items {comparisonConnection(first: 3) {totalCount nodes {slug}}}}}":               1 + 1 + 10*(1+1+1+3) + 5 + 5,
@@ -134,14 +138,12 @@ func TestCostsCoverWork(t *testing.T) {
 		`{tools(limit: 1, filter: {search: "e"}) {items {slug}}}`: 66 * time.Millisecond,
 		`{movers(metric: score, from: "2026-01-01") {slug}}`:      35 * time.Millisecond,
 	} {
-		if cost, _, _ := e.Cost(t.Context(), graph.Request{Query: query}); took/time.Duration(cost) > 150*time.Microsecond {
-			t.Errorf("%.80s: got a cost of %d for %v, want at least %d", query, cost, took, took/(150*time.Microsecond))
-		}
+		cost, _, _ := e.Cost(t.Context(), graph.Request{Query: query})
+		check.True(t, took/time.Duration(cost) <= 150*time.Microsecond, "%.80s: got a cost of %d for %v, want at least %d", query, cost, took, took/(150*time.Microsecond))
 	}
 	// Tools that read the whole schema still can.
-	if cost, limit, err := e.Cost(t.Context(), graph.Request{Query: wholeSchema}); err != nil || cost > limit/4 {
-		t.Errorf("got a cost of %d (%v) for the whole schema, want at most a quarter of %d", cost, err, limit)
-	}
+	cost, limit, err := e.Cost(t.Context(), graph.Request{Query: wholeSchema})
+	check.True(t, err == nil && cost <= limit/4, "got a cost of %d (%v) for the whole schema, want at most a quarter of %d", cost, err, limit)
 }
 
 // wholeSchema is the query with which tools read a schema.

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -214,9 +215,7 @@ func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 		var log bytes.Buffer
 		e := graphtest.New(graph.Config{Catalog: catalog, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		got := execute(t, e, auth.Developer, `query @asOf(release: 1) {tools(limit: 40) {items {slug verdict}}}`)
-		if len(got.Errors) != 1 || !strings.HasPrefix(got.Errors[0].Message, "Release 1 is not available.") || got.Data != nil {
-			t.Errorf("got %.300s and %v, want no release 1", got.Data, got.Errors)
-		}
+		check.True(t, len(got.Errors) == 1 && strings.HasPrefix(got.Errors[0].Message, "Release 1 is not available.") && got.Data == nil, "got %.300s and %v, want no release 1", got.Data, got.Errors)
 		check.Lacks(t, log.String(), "level=ERROR", "errors in the log %s", &log)
 	})
 }
@@ -269,9 +268,7 @@ func TestHistoryIsLoadedLast(t *testing.T) {
 			ctx, cancel := context.WithDeadline(auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Developer}), time.Time{})
 			p := e.Execute(ctx, graph.Request{Query: query}).Problem()
 			cancel()
-			if p == nil || p.Code != problem.Unavailable { // the caller is not to blame
-				t.Errorf("%s: got %v before the history is loaded, want it to be unavailable", query, p)
-			}
+			check.True(t, p != nil && p.Code == problem.Unavailable, "%s: got %v before the history is loaded, want it to be unavailable", query, p) // the caller is not to blame
 			go func() { waiting <- query + string(execute(t, e, auth.Developer, query).Data) }()
 		}
 		for _, query := range slices.Repeat(current, 5) { // while the others wait
@@ -291,5 +288,14 @@ func TestHistoryIsLoadedLast(t *testing.T) {
 				}
 			}
 		}
+		// A token of a release that is not loaded yet is accepted later.
+		held := make(chan struct{})
+		defer close(held)
+		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 60, Seed: 3, Revision: 4}))
+		s.Read.Tool.Intercept(ent.InterceptFunc(func(ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(context.Context, ent.Query) (ent.Value, error) { <-held; return nil, context.Canceled })
+		}))
+		got := execute(t, e, auth.Developer, fmt.Sprintf(`{embeddingsSync(sync: %q) {items {__typename}}}`, release.SyncToken{Release: 4}))
+		check.Contains(t, fmt.Sprint(got.Errors), "Release 4 is being loaded")
 	})
 }

@@ -242,9 +242,7 @@ func TestRetiredToolsInComparisons(t *testing.T) {
 				}
 				retired++
 				back := mustExecute(t, e, `query ($slug: String!) {retiredTool(slug: $slug) {comparisons {slug}} tool(slug: $slug) {slug}}`, map[string]any{"slug": side.slug})
-				if !strings.Contains(back, `{"slug":"`+c.Slug+`"}`) || !strings.HasSuffix(back, `"tool":null}`) {
-					t.Errorf("%s: got %s, want only a retired tool with comparison %s", side.slug, back, c.Slug)
-				}
+				check.True(t, strings.Contains(back, `{"slug":"`+c.Slug+`"}`) && strings.HasSuffix(back, `"tool":null}`), "%s: got %s, want only a retired tool with comparison %s", side.slug, back, c.Slug)
 			}
 		}
 		expect(t, "retired tools cited", retired, 2)
@@ -389,9 +387,8 @@ func TestStatementCount(t *testing.T) {
 			mustExecute(t, e, query, map[string]any{"limit": limit})
 			first := statements.Swap(0)
 			mustExecute(t, e, query, map[string]any{"limit": limit})
-			if second := statements.Swap(0); first > 16 || second != 5 {
-				t.Errorf("limit %d: got %d and %d statements, want at most 16 and 5", limit, first, second)
-			}
+			second := statements.Swap(0)
+			check.True(t, first <= 16 && second == 5, "limit %d: got %d and %d statements, want at most 16 and 5", limit, first, second)
 		}
 	})
 }

@@ -286,9 +286,8 @@ func TestScanFiltersOnce(t *testing.T) {
 			got, scanned := read(p, 2, p.scan)
 			check.Equal(t, got, want, p.list)
 			check.Contains(t, got, `"slug"`, p.list)
-			if positions := p.items * 8; scanned+positions > alone {
-				t.Errorf("%s: got %d bytes allocated in a scan and %d without, want at least %d fewer", p.list, scanned, alone, positions)
-			}
+			positions := p.items * 8
+			check.True(t, scanned+positions <= alone, "%s: got %d bytes allocated in a scan and %d without, want at least %d fewer", p.list, scanned, alone, positions)
 		}
 		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 5}))
 		for _, p := range lists {
@@ -342,9 +341,8 @@ func TestOperationsReadOneRelease(t *testing.T) {
 				grouped += g.Count
 			}
 			n := a.Stats.ToolsTotal
-			if got := []int{len(a.Tools.Items), a.Tools.Meta.Total, len(a.Again.Items), grouped}; got[0] != n || got[1] != n || got[2] != n || got[3] != n {
-				t.Fatalf("got %v tools, want %d everywhere", got, n)
-			}
+			got := []int{len(a.Tools.Items), a.Tools.Meta.Total, len(a.Again.Items), grouped}
+			check.MustTrue(t, got[0] == n && got[1] == n && got[2] == n && got[3] == n, "got %v tools, want %d everywhere", got, n)
 		}
 	})
 }

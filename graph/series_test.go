@@ -59,9 +59,7 @@ func TestInvalidDashboardArguments(t *testing.T) {
 			`{retiredTools(search: "a b c d e f g h i j k l m n o p q") {meta {total}}}`:             "The search must have at most 16 different words.",
 		} {
 			got := execute(t, e, "", query)
-			if len(got.Errors) != 1 || !strings.HasPrefix(got.Errors[0].Message, want) || got.Errors[0].Extensions["code"] != "BAD_USER_INPUT" {
-				t.Errorf("%s: got %v, want %q", query, got.Errors, want)
-			}
+			check.True(t, len(got.Errors) == 1 && strings.HasPrefix(got.Errors[0].Message, want) && got.Errors[0].Extensions["code"] == "BAD_USER_INPUT", "%s: got %v, want %q", query, got.Errors, want)
 		}
 		mustExecute(t, e, `{tools(filter: {slugs: [`+strings.Join(slugs[:200], " ")+`]}) {meta {total}}}`)
 	})

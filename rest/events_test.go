@@ -310,8 +310,7 @@ func TestPricesOfRandomLives(t *testing.T) {
 				}
 				was[slug] = *l
 			}
-			report, err := publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(feedtest.Catalog(day.Format(time.DateOnly), records...)))), publish.Options{Force: true})
-			check.OK(t, err)
+			report := check.Try(publish.Import(t.Context(), s, feed.NewLines(strings.NewReader(string(feedtest.Catalog(day.Format(time.DateOnly), records...)))), publish.Options{Force: true})).OK(t)
 			if report.Release > 0 {
 				eras = append(eras, era{report.Release, was})
 			}
@@ -357,9 +356,7 @@ func checkLife(t *testing.T, name string, want life, got served) {
 		}
 		check.Equal(t, m.Price, price, "%s: %v", name, m)
 		check.Equal(t, m.Pricing, pricing, "%s: %v", name, m)
-		if i == len(got.History)-1 && (m.Price != want.tool.Price || m.Pricing != want.tool.Pricing) {
-			t.Errorf("%s: got %v at the end of history, want the current price %s", name, m, want.tool.Price)
-		}
+		check.True(t, i != len(got.History)-1 || m.Price == want.tool.Price && m.Pricing == want.tool.Pricing, "%s: got %v at the end of history, want the current price %s", name, m, want.tool.Price)
 	}
 	for i, c := range want.changes {
 		if i+1 < len(want.changes) && want.changes[i+1].ChangedAt == c.ChangedAt {
@@ -369,9 +366,7 @@ func checkLife(t *testing.T, name string, want life, got served) {
 		if at < 0 {
 			at = len(got.History)
 		}
-		if at == 0 || got.History[at-1].Price != c.Price || got.History[at-1].Pricing != c.Pricing {
-			t.Errorf("%s: got %v in history, want %v on its day", name, got.History, c)
-		}
+		check.True(t, at != 0 && got.History[at-1].Price == c.Price && got.History[at-1].Pricing == c.Pricing, "%s: got %v in history, want %v on its day", name, got.History, c)
 	}
 }
 

@@ -228,9 +228,8 @@ func TestOperations(t *testing.T) {
 		check.Equal(t, query, operation.Query, operation.Path)
 		check.True(t, operation.Summary != "", "%s: got %v, want its own operation", operation.Path, err)
 		for _, parameter := range operation.Parameters {
-			if _, given := variables[parameter.Name]; given != (parameter.InPath || parameter.Default != nil) {
-				t.Errorf("%s: got a value for %s: %t, want %t", operation.Path, parameter.Name, given, !given)
-			}
+			_, given := variables[parameter.Name]
+			check.True(t, given == (parameter.InPath || parameter.Default != nil), "%s: got a value for %s: %t, want %t", operation.Path, parameter.Name, given, !given)
 		}
 		check.Equal(t, (strings.HasPrefix(operation.Path, "/api/embeddings") || isDownload(operation.Path)), operation.RequiresKey, "%s: RequiresKey", operation.Path)
 	}
@@ -250,14 +249,10 @@ func TestReferenceIsComplete(t *testing.T) {
 			continue
 		}
 		for name := range schema.Value.Properties {
-			if !slices.ContainsFunc(object.Fields, func(f rest.Field) bool { return f.Name == name && f.Type != "" }) {
-				t.Errorf("%s: got no field %s, want all", object.Name, name)
-			}
+			check.True(t, slices.ContainsFunc(object.Fields, func(f rest.Field) bool { return f.Name == name && f.Type != "" }), "%s: got no field %s, want all", object.Name, name)
 		}
 		for _, value := range schema.Value.Enum {
-			if !slices.ContainsFunc(object.Fields, func(f rest.Field) bool { return f.Name == value && f.Description != "" }) {
-				t.Errorf("%s: got no value %v, want all", object.Name, value)
-			}
+			check.True(t, slices.ContainsFunc(object.Fields, func(f rest.Field) bool { return f.Name == value && f.Description != "" }), "%s: got no value %v, want all", object.Name, value)
 		}
 	}
 	for _, object := range handler.Objects() {
@@ -270,9 +265,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	for _, operation := range handler.Operations() {
 		check.True(t, objects[operation.Response] || isDownload(operation.Path), "%s: got response %s, want an object", operation.Path, operation.Response)
 		for _, parameter := range operation.Parameters {
-			if parameter.Allowed() == "" || parameter.Description == "" {
-				t.Errorf("%s: got no values or description of %s, want both", operation.Path, parameter.Name)
-			}
+			check.True(t, parameter.Allowed() != "" && parameter.Description != "", "%s: got no values or description of %s, want both", operation.Path, parameter.Name)
 		}
 	}
 	for _, e := range rest.Errors() {

@@ -172,9 +172,8 @@ func TestNotFoundUsesOneRelease(t *testing.T) {
 		for responses := 0; responses < 50 || published.Load() < 4; responses++ {
 			check.OK(t, ctx.Err(), "%d releases in time", published.Load())
 			got := get(handler, "/api/v1/tools/plume")
-			if body := got.Body.String(); got.Code != 200 && !strings.Contains(body, "The tool plume is retired;") {
-				t.Fatalf("got %d %s, want 200 or a retired tool", got.Code, body)
-			}
+			body := got.Body.String()
+			check.MustTrue(t, got.Code == 200 || strings.Contains(body, "The tool plume is retired;"), "got %d %s, want 200 or a retired tool", got.Code, body)
 		}
 	})
 }
@@ -260,8 +259,6 @@ func TestSearchSortsByRelevance(t *testing.T) {
 		}
 		byScore := slugs("/api/v1/tools?search=voix&sort=score_desc")
 		byRelevance := slugs("/api/v1/tools?search=voix")
-		if len(byRelevance) < 3 || slices.Equal(byRelevance, byScore) {
-			t.Errorf("got %v for a search and %v by score, want different orders", byRelevance, byScore)
-		}
+		check.True(t, len(byRelevance) >= 3 && !slices.Equal(byRelevance, byScore), "got %v for a search and %v by score, want different orders", byRelevance, byScore)
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -144,9 +145,8 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 				for from, client := range clients[category] {
 					synced := client.clone()
 					synced.read(t, handler, path+"&sync="+url.QueryEscape(client.token), nil)
-					if differ := synced.differ(whole); differ != nil {
-						t.Errorf("category %q, release %d from %d: got different documents for %v, want those of the whole set", category, release, from+1, differ)
-					}
+					differ := synced.differ(whole)
+					check.True(t, differ == nil, "category %q, release %d from %d: got different documents for %v, want those of the whole set", category, release, from+1, differ)
 					for slug, reason := range synced.reasons {
 						reasons[reason]++
 						check.Equal(t, reason, reasonOf(handler, slug, category), "category %q, release %d from %d: deleted because: %s", category, release, from+1, slug)
@@ -163,9 +163,8 @@ func TestSyncEqualsWholeSet(t *testing.T) {
 		client := clients[""][0].clone()
 		want := clients[""][11]
 		pages := client.read(t, handler, "/api/embeddings?limit=2&sync="+client.token, func() { publish(13) })
-		if differ := client.differ(want); pages < 2 || differ != nil {
-			t.Errorf("release between pages: got %d pages with other documents of %v, want several with those of release 12", pages, differ)
-		}
+		differ := client.differ(want)
+		check.True(t, pages >= 2 && differ == nil, "release between pages: got %d pages with other documents of %v, want several with those of release 12", pages, differ)
 		newest := &vectorIndex{documents: map[string]string{}}
 		newest.read(t, handler, "/api/embeddings", nil)
 		client.read(t, handler, "/api/embeddings?sync="+client.token, nil)
@@ -206,11 +205,12 @@ func TestSyncTokens(t *testing.T) {
 		publishDay := func(s *store.Store, day int) {
 			t.Helper()
 			tool := feedtest.Tool("plume", func(t *record.Tool) { t.Tier, t.Price = 1, fmt.Sprintf("%d €/mois", day) })
-			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), publish.Options{})
-			check.OK(t, err)
+			check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(feedtest.Catalog(fmt.Sprintf("2026-02-%02d", day), tool))), publish.Options{})).OK(t)
 		}
 		got := get(handler, "/api/embeddings")
 		check.Equal(t, got.Body.String(), `{"data":[],"next_sync":null}`, "before the first release: %d %s", got.Code, got.Body)
+		got = get(handler, "/api/embeddings?sync="+release.SyncToken{Release: 1}.String())
+		check.Equal(t, got.Code, 410, "a token before the first release: %s", got.Body)
 		tokenAt := func(path string) string {
 			index := &vectorIndex{documents: map[string]string{}}
 			index.read(t, handler, path, nil)
@@ -237,9 +237,8 @@ func TestSyncTokens(t *testing.T) {
 		verify := func(query string, status int, wants ...string) {
 			t.Helper()
 			got := get(handler, "/api/embeddings?"+query)
-			if missing := slices.IndexFunc(wants, func(want string) bool { return !strings.Contains(got.Body.String(), want) }); got.Code != status || missing >= 0 {
-				t.Errorf("%s: got %d %s, want %d with %q", query, got.Code, got.Body, status, wants)
-			}
+			missing := slices.IndexFunc(wants, func(want string) bool { return !strings.Contains(got.Body.String(), want) })
+			check.True(t, got.Code == status && missing < 0, "%s: got %d %s, want %d with %q", query, got.Code, got.Body, status, wants)
 		}
 		verify("sync="+first, 200, `"data":[]`) // only a price changed
 		verify("sync="+first+"&category=code", 400, "issued for all categories", "category=code")

@@ -29,9 +29,8 @@ func TestExplorerOpensPaths(t *testing.T) {
 	p.WaitForText(inVariables, `"category": [`)
 	p.WaitForText("#same-call", "GET /api/v1/tools?category=code")
 	p.WaitForText("#same-curl", "curl '"+base+"/api/v1/tools?category=code'")
-	if text := p.Text(".result-window"); strings.Contains(text, "data") {
-		t.Errorf("got a result before any click, want none: %s", text)
-	}
+	text := p.Text(".result-window")
+	check.True(t, !strings.Contains(text, "data"), "got a result before any click, want none: %s", text)
 	runQuery(p)
 	p.WaitForText(inResponse, `"slug": "enclume-8"`)
 	p.Screenshot("explorer-path")
@@ -69,9 +68,8 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	p.WaitForText("#same-call", "GET /api/embeddings/plume") // the last element to appear
 	p.Text(inResponse)
 	p.Click("[data-name=headers]")
-	if text := p.Text("main"); strings.Contains(text, "pal_") {
-		t.Errorf("got a key on the page, want none: %s", text)
-	}
+	text := p.Text("main")
+	check.True(t, !strings.Contains(text, "pal_"), "got a key on the page, want none: %s", text)
 	runQuery(p)
 	p.WaitForText(inResponse, `"chunk_count": `)
 	var stored string
@@ -79,9 +77,7 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 		p.Eval("JSON.stringify(localStorage)", &stored)
 		return strings.Contains(stored, "embeddings")
 	})
-	if strings.Contains(stored, "pal_") {
-		t.Errorf("got %s in the storage of the browser, want no key", stored)
-	}
+	check.True(t, !strings.Contains(stored, "pal_"), "got %s in the storage of the browser, want no key", stored)
 }
 
 // The explorer shows what a query costs before and after it runs, puts it into a
@@ -112,11 +108,9 @@ func TestExplorerTools(t *testing.T) {
 	p.WaitForText(inQuery, "query Names(")
 	p.WaitForText("#cost", "Cost: ")
 	p.Click("#share")
-	shared, err := url.Parse(p.URL())
-	check.OK(t, err)
-	if got := shared.Query(); got.Get("query") != query || !strings.Contains(got.Get("variables"), `"limit": 3`) {
-		t.Errorf("got link %s, want the query and variables in it", shared)
-	}
+	shared := check.Try(url.Parse(p.URL())).OK(t)
+	got := shared.Query()
+	check.True(t, got.Get("query") == query && strings.Contains(got.Get("variables"), `"limit": 3`), "got link %s, want the query and variables in it", shared)
 
 	want := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", `{"query":"{ tools(limit: 3, filter: {search: \"poste d'aiguillage\"}) { items { name } } }"}`).Body)
 	var response struct{ Data json.RawMessage }

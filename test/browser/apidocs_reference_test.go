@@ -125,9 +125,8 @@ func TestExamplesExist(t *testing.T) {
 		respondsOK := func(path string) {
 			t.Helper()
 			got := s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
-			if body, _ := io.ReadAll(got.Body); got.StatusCode != 200 {
-				t.Errorf("%s: got %d %s, want 200", path, got.StatusCode, body)
-			}
+			body, _ := io.ReadAll(got.Body)
+			check.True(t, got.StatusCode == 200, "%s: got %d %s, want 200", path, got.StatusCode, body)
 		}
 		check.Must(t, s.Call(t, http.MethodGet, "/api/v1/tools/bosco-et-matelots", "").StatusCode, 404, "tool of the demo catalog")
 		for _, one := range documentedPaths(t, s) {
@@ -139,8 +138,7 @@ func TestExamplesExist(t *testing.T) {
 			respondsOK(line[1])
 		}
 		for _, example := range apidocs.Examples {
-			query, err := json.Marshal(map[string]string{"query": example.Query})
-			check.OK(t, err)
+			query := check.Try(json.Marshal(map[string]string{"query": example.Query})).OK(t)
 			body := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", string(query), "Authorization", "Bearer "+key).Body)
 			var response struct {
 				Data   map[string]any
@@ -150,9 +148,7 @@ func TestExamplesExist(t *testing.T) {
 				t.Errorf("%s: got %s, want data", example.Title, body)
 			}
 			for name, value := range response.Data {
-				if value == nil {
-					t.Errorf("%s: got null for %s, want data", example.Title, name)
-				}
+				check.True(t, value != nil, "%s: got null for %s, want data", example.Title, name)
 			}
 		}
 	})
@@ -172,9 +168,8 @@ func TestAPIDocsWithoutDatabase(t *testing.T) {
 		"/guides": "Quick start", "/guides/quick-start": "Quick start", "/guides/webhooks.md": "# Webhooks", "/llms.txt": "# palmares", "/llms-full.txt": "# Caching",
 	} {
 		got := s.Call(t, http.MethodGet, path, "")
-		if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 200 || !strings.Contains(body, want) {
-			t.Errorf("%s: got %d %s, want 200 with %q", path, got.StatusCode, body, want)
-		}
+		body := blackbox.ReadAll(t, got.Body)
+		check.True(t, got.StatusCode == 200 && strings.Contains(body, want), "%s: got %d %s, want 200 with %q", path, got.StatusCode, body, want)
 	}
 }
 

@@ -36,17 +36,13 @@ func startAPIDocsOn(t *testing.T, cfg store.Config) *blackbox.Server {
 // withAssets builds the assets and starts a server that contains them.
 func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 	t.Helper()
-	manifest, err := os.ReadFile(filepath.Join(testkit.Assets(t), "manifest.json"))
-	check.OK(t, err)
+	manifest := check.Try(os.ReadFile(filepath.Join(testkit.Assets(t), "manifest.json"))).OK(t)
 	var built map[string]string
 	check.OK(t, json.Unmarshal(manifest, &built))
 	s := start()
 	for page, scripts := range map[string][]string{"/explorer": {built["explorer.js"], built["graphiql.js"]}, "/docs": {built["reference.js"], built["scalar.js"]}} {
-		body, err := io.ReadAll(s.Call(t, http.MethodGet, page, "").Body)
-		check.OK(t, err)
-		if !bytes.Contains(body, []byte(scripts[0])) || !bytes.Contains(body, []byte(scripts[1])) {
-			t.Fatal("got assets that were rebuilt after the server was compiled: run make test-full")
-		}
+		body := check.Try(io.ReadAll(s.Call(t, http.MethodGet, page, "").Body)).OK(t)
+		check.MustTrue(t, bytes.Contains(body, []byte(scripts[0])) && bytes.Contains(body, []byte(scripts[1])), "got assets that were rebuilt after the server was compiled: run make test-full")
 	}
 	return s
 }
@@ -143,20 +139,15 @@ func TestAPIDocsFirstLoad(t *testing.T) {
 	var own int
 	p.Eval(`(all => all.filter(({startTime}) => startTime < all.find(({name}) => name.includes("graphiql")).startTime).reduce((sum, {transferSize}) => sum + transferSize, 0))(["navigation", "resource"].flatMap(type => performance.getEntriesByType(type)))`, &own)
 	size, files := load(p)
-	if own == 0 || own > limit {
-		t.Errorf("explorer: got %d bytes before the full editor, want at most %d:\n%s", own, limit, files)
-	}
-	if size < 5*limit {
-		t.Errorf("got %d bytes with the full editor, want more than before:\n%s", size, files)
-	}
+	check.True(t, own != 0 && own <= limit, "explorer: got %d bytes before the full editor, want at most %d:\n%s", own, limit, files)
+	check.True(t, size >= 5*limit, "got %d bytes with the full editor, want more than before:\n%s", size, files)
 }
 
 func TestAPIDocsAssetsAreCompressed(t *testing.T) {
 	t.Parallel()
 	s := withAssets(t, func() *blackbox.Server { return blackbox.Serve(t, blackbox.Demo(t), "--demo") })
 	folder := testkit.Assets(t)
-	files, err := filepath.Glob(filepath.Join(folder, "*.[jc]s*"))
-	check.OK(t, err)
+	files := check.Try(filepath.Glob(filepath.Join(folder, "*.[jc]s*"))).OK(t)
 	sent := 0
 	for _, file := range files {
 		name := filepath.Base(file)
@@ -165,15 +156,11 @@ func TestAPIDocsAssetsAreCompressed(t *testing.T) {
 		}
 		got := s.Call(t, http.MethodGet, "/assets/workbench/"+name, "", "Accept-Encoding", "br")
 		body, err := io.ReadAll(got.Body)
-		if err != nil || got.StatusCode != 200 || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") {
-			t.Errorf("%s: got %d %v, want 200", name, got.StatusCode, err)
-		}
+		check.True(t, err == nil && got.StatusCode == 200 && strings.Contains(got.Header.Get("Cache-Control"), "immutable"), "%s: got %d %v, want 200", name, got.StatusCode, err)
 		sent += len(body)
 		if text, err := os.ReadFile(file); err != nil || bytes.Contains(text, []byte("sourceMappingURL=")) {
 			t.Errorf("%s: got a source map or %v, want neither", name, err)
 		}
 	}
-	if sent == 0 || sent > 4<<20 {
-		t.Errorf("got %d bytes of assets, want at most %d", sent, 4<<20)
-	}
+	check.True(t, sent != 0 && sent <= 4<<20, "got %d bytes of assets, want at most %d", sent, 4<<20)
 }

@@ -58,28 +58,23 @@ func TestConnectingAnApplication(t *testing.T) {
 		p.Axe()
 		p.Screenshot("connect-" + string(l))
 		p.Follow("button[value=deny]")
-		if got := p.URL(); !strings.HasPrefix(got, application.URL+"/done?error=access_denied") {
-			t.Fatalf("got %s, want the application with access_denied", got)
-		}
+		got := p.URL()
+		check.MustTrue(t, strings.HasPrefix(got, application.URL+"/done?error=access_denied"), "got %s, want the application with access_denied", got)
 		p.Go(request)
 		p.Follow("button[value=allow]")
-		answered, err := url.Parse(p.URL())
-		check.OK(t, err)
-		if answer := answered.Query(); answer.Get("iss") != base || answer.Get("state") != "s" || answer.Get("code") == "" {
-			t.Fatalf("got %s, want a code", answered)
-		}
-		response, err := http.PostForm(base+"/oauth/token", url.Values{
+		answered := check.Try(url.Parse(p.URL())).OK(t)
+		answer := answered.Query()
+		check.MustTrue(t, answer.Get("iss") == base && answer.Get("state") == "s" && answer.Get("code") != "", "got %s, want a code", answered)
+		response := check.Try(http.PostForm(base+"/oauth/token", url.Values{
 			"grant_type": {"authorization_code"}, "client_id": {client}, "redirect_uri": {callback}, "code": {answered.Query().Get("code")},
 			"code_verifier": {"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}, "resource": {base + "/mcp"},
-		})
-		check.OK(t, err)
+		})).OK(t)
 		defer response.Body.Close()
 		check.Must(t, response.StatusCode, http.StatusOK, "want tokens")
 
 		p.Go(base + l.Path("/account"))
-		if text := p.Text("main"); !contains(text, l, "Connected applications") || !strings.Contains(text, "Carnet") {
-			t.Fatalf("got %s, want the application", text)
-		}
+		text := p.Text("main")
+		check.MustTrue(t, contains(text, l, "Connected applications") && strings.Contains(text, "Carnet"), "got %s, want the application", text)
 		p.Axe()
 		p.Follow("tbody a.button")
 		p.Axe()

@@ -34,9 +34,7 @@ func TestLinks(t *testing.T) {
 		c.queue = c.queue[1:]
 		c.visit(address)
 	}
-	if len(c.found) < 1000 {
-		t.Errorf("got %d links, want at least 1,000", len(c.found))
-	}
+	check.True(t, len(c.found) >= 1000, "got %d links, want at least 1,000", len(c.found))
 	t.Logf("%d links, %d documents", len(c.found), len(c.documents))
 }
 
@@ -105,27 +103,20 @@ func (c *crawler) visit(link string) {
 			}
 		}
 	}
-	if fragment != "" && d.ids != nil && !slices.Contains(d.ids, fragment) {
-		c.t.Errorf("%s, on %s: got no element #%s, want one", link, c.found[link], fragment)
-	}
+	check.True(c.t, fragment == "" || d.ids == nil || slices.Contains(d.ids, fragment), "%s, on %s: got no element #%s, want one", link, c.found[link], fragment)
 }
 
 // get requests a document as a new visitor each time: the budget for pages is small.
 func (c *crawler) get(link string, u *url.URL) *document {
-	request, err := http.NewRequest(http.MethodGet, c.base+u.String(), nil)
-	check.OK(c.t, err)
+	request := check.Try(http.NewRequest(http.MethodGet, c.base+u.String(), nil)).OK(c.t)
 	c.requests++
 	request.Header.Set("X-Forwarded-For", fmt.Sprintf("10.%d.%d.1", c.requests/256, c.requests%256))
 	request.Header.Set("Accept", "text/html,*/*;q=0.8")
 	request.Header.Set("Accept-Encoding", "identity") // compressing takes longer than rendering
-	response, err := http.DefaultClient.Do(request)
-	check.OK(c.t, err)
+	response := check.Try(http.DefaultClient.Do(request)).OK(c.t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	check.OK(c.t, err)
-	if response.StatusCode != http.StatusOK {
-		c.t.Errorf("%s, on %s: got %d, want 200", link, c.found[link], response.StatusCode)
-	}
+	body := check.Try(io.ReadAll(response.Body)).OK(c.t)
+	check.True(c.t, response.StatusCode == http.StatusOK, "%s, on %s: got %d, want 200", link, c.found[link], response.StatusCode)
 	// The sign-in page leads to the account by default.
 	if end := response.Request.URL; strings.HasSuffix(end.Path, "/login") && !strings.HasSuffix(u.Path, "/login") && !strings.HasSuffix(u.Path, "/account") && end.Query().Get("next") == "" {
 		c.t.Errorf("%s, on %s: got %s, want a sign-in page that returns", link, c.found[link], end)

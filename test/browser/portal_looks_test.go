@@ -287,7 +287,6 @@ func lookName(look browser.Look) string {
 
 func accountID(t testing.TB, db *store.Store, email string) int {
 	t.Helper()
-	account, err := auth.NewAccounts(db).Find(t.Context(), email)
-	check.OK(t, err)
+	account := check.Try(auth.NewAccounts(db).Find(t.Context(), email)).OK(t)
 	return account.ID
 }

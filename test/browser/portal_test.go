@@ -55,9 +55,8 @@ func TestNewUser(t *testing.T) {
 		p.Fill("#email", "Nina@Example.com")
 		shot(p, "1-login")
 		p.Follow("main button")
-		if text := p.Text("main"); !strings.Contains(text, "nina@example.com") || !contains(text, l, "Check your inbox") {
-			t.Fatalf("got %s, want a confirmation that a message was sent", text)
-		}
+		text := p.Text("main")
+		check.MustTrue(t, strings.Contains(text, "nina@example.com") && contains(text, l, "Check your inbox"), "got %s, want a confirmation that a message was sent", text)
 		shot(p, "2-code")
 		link, _ := s.WaitForEmail(t, "nina@example.com", 0)
 		check.Equal(t, s.Call(t, http.MethodHead, strings.TrimPrefix(link, base), "").StatusCode, 200, "HEAD by a link scanner")
@@ -71,9 +70,8 @@ func TestNewUser(t *testing.T) {
 		p.Fill("#name", "laptop")
 		p.Follow("main form button")
 		key := p.Text("#key")
-		if curl := p.Text("#curl"); !strings.Contains(curl, key) || !strings.Contains(curl, base+"/api/embeddings/") {
-			t.Errorf("got example %s, want the key and an embeddings URL", curl)
-		}
+		curl := p.Text("#curl")
+		check.True(t, strings.Contains(curl, key) && strings.Contains(curl, base+"/api/embeddings/"), "got example %s, want the key and an embeddings URL", curl)
 		shot(p, "5-key")
 		p.Click("[data-copy=key]")
 		wait.Until(t, "the copy button confirms the copy", func() bool {
@@ -88,9 +86,8 @@ func TestNewUser(t *testing.T) {
 			t.Fatalf("embeddings: got %d %s, want 200", got.StatusCode, body)
 		}
 		p.Follow("main a.button")
-		if row := p.Text("tbody"); !strings.Contains(row, "laptop") || strings.Contains(row, key) {
-			t.Errorf("got row %s in the list of keys, want the name without the key", row)
-		}
+		row := p.Text("tbody")
+		check.True(t, strings.Contains(row, "laptop") && !strings.Contains(row, key), "got row %s in the list of keys, want the name without the key", row)
 		wait.Until(t, "the request is counted", func() bool {
 			p.Go(account + "/usage")
 			return p.Text("#today") == "1" ||
@@ -146,9 +143,8 @@ func TestPortalByKeyboard(t *testing.T) {
 		write("keyboard")
 		p.Press(kb.Tab)
 		p.FollowKey(" ")
-		if key := p.Text("#key"); !strings.HasPrefix(key, "pal_") {
-			t.Fatalf("got key %q, want one that starts with pal_", key)
-		}
+		key := p.Text("#key")
+		check.MustTrue(t, strings.HasPrefix(key, "pal_"), "got key %q, want one that starts with pal_", key)
 		tabTo(l.Text("I have saved the key"))
 		p.FollowKey(kb.Enter)
 		tabTo(`a "` + l.Text("Revoke"))
@@ -171,8 +167,7 @@ func TestSubscription(t *testing.T) {
 			"--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test",
 			"--stripe-api-base", testkit.StartStripeMock(t))
 		l, base := languageOn(cfg), "http://"+s.Address
-		jar, err := cookiejar.New(nil)
-		check.OK(t, err)
+		jar := check.Try(cookiejar.New(nil)).OK(t)
 		visitor := &http.Client{Jar: jar, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 			if r.URL.Host != s.Address {
 				return http.ErrUseLastResponse
@@ -181,20 +176,16 @@ func TestSubscription(t *testing.T) {
 		}}
 		post := func(path string, form url.Values) *http.Response {
 			t.Helper()
-			r, err := http.NewRequestWithContext(wait.Context(t), http.MethodPost, base+l.Path(path), strings.NewReader(form.Encode()))
-			check.OK(t, err)
+			r := check.Try(http.NewRequestWithContext(wait.Context(t), http.MethodPost, base+l.Path(path), strings.NewReader(form.Encode()))).OK(t)
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			got, err := visitor.Do(r)
-			check.OK(t, err)
+			got := check.Try(visitor.Do(r)).OK(t)
 			got.Body.Close()
 			return got
 		}
 		post("/login", url.Values{"email": {"paul@example.com"}})
 		email := smtp.Wait(t, "paul@example.com")
 		found := codeInEmail.FindStringSubmatch(email)
-		if found == nil {
-			t.Fatalf("got %s, want an email with a code", email)
-		}
+		check.MustTrue(t, found != nil, "got %s, want an email with a code", email)
 		code := found[1]
 		if got := post("/login/code", url.Values{"code": {code}}); got.Request.URL.Path != l.Path("/account") {
 			t.Fatalf("signed in: got %d at %s, want %s", got.StatusCode, got.Request.URL, l.Path("/account"))
@@ -202,16 +193,13 @@ func TestSubscription(t *testing.T) {
 		// The mock always returns an active subscription, so the account has Pro
 		// and cannot subscribe again.
 		check.Equal(t, post("/account/plan/subscribe", nil).StatusCode, 400, "subscribing twice")
-		if got := post("/account/plan/manage", nil); got.StatusCode != 303 || !strings.HasPrefix(got.Header.Get("Location"), "https://") {
-			t.Errorf("customer portal: got %d to %s, want 303", got.StatusCode, got.Header.Get("Location"))
-		}
+		got := post("/account/plan/manage", nil)
+		check.True(t, got.StatusCode == 303 && strings.HasPrefix(got.Header.Get("Location"), "https://"), "customer portal: got %d to %s, want 303", got.StatusCode, got.Header.Get("Location"))
 		shown := blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "show", "paul@example.com"))
 		check.Contains(t, shown.Out, "pro", "account")
 		check.Equal(t, s.Call(t, http.MethodPost, "/billing/stripe", `{"id":"evt_1"}`, "Stripe-Signature", "t=1,v1=00").StatusCode, 400, "forged event")
 		for _, secret := range []string{`["= ]` + code + `["& ]`, "sk_test_123", "whsec_test"} { // six digits may be part of another number
-			if regexp.MustCompile(secret).MatchString(s.Log.String()) {
-				t.Errorf("got %s in the log, want no secrets", secret)
-			}
+			check.True(t, !regexp.MustCompile(secret).MatchString(s.Log.String()), "got %s in the log, want no secrets", secret)
 		}
 	})
 }

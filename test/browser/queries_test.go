@@ -91,12 +91,8 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 	p.WaitForText("figcaption", map[lang.Language]string{lang.English: "Score by tool", lang.French: "Note par outil"}[l])
 	p.WaitForText("table", "Bosco & Matelots")
 	p.WaitForText(".description", "Five <b>good</b> tools")
-	if !p.Exists("svg.chart rect") || p.Exists(".description b") {
-		t.Error("got no chart, or HTML of the description, want a chart and text")
-	}
-	if !p.Exists("meta[name=robots][content=noindex]") {
-		t.Error("got a page of a user's query for search engines, want none")
-	}
+	check.True(t, p.Exists("svg.chart rect") && !p.Exists(".description b"), "got no chart, or HTML of the description, want a chart and text")
+	check.True(t, p.Exists("meta[name=robots][content=noindex]"), "got a page of a user's query for search engines, want none")
 	for _, width := range widths {
 		p.Change(browser.Look{Width: width})
 		checkFit(t, p, "query page")
@@ -117,23 +113,18 @@ func saveQuery(t *testing.T, s *blackbox.Server, chrome *browser.Browser, l lang
 
 	response := s.Call(t, http.MethodGet, "/q/"+handle+"/good-tools.csv?most=100", "")
 	rows, err := csv.NewReader(response.Body).ReadAll()
-	if err != nil || len(rows) != 6 || strings.Join(rows[0], " ") != "name category.label score" {
-		t.Errorf("CSV: got %v %v, want a header and five rows", rows, err)
-	}
+	check.True(t, err == nil && len(rows) == 6 && strings.Join(rows[0], " ") == "name category.label score", "CSV: got %v %v, want a header and five rows", rows, err)
 
 	p.Go(pages + "/account/queries/good-tools/edit")
 	p.Eval(`(document.getElementById("query").value = "{ categories { slug toolCount } }", document.getElementById("chart").value = "", document.querySelector("[name=private]").checked = true)`, nil)
 	p.Follow("form.wide-form button")
 	p.WaitForText("pre", "toolCount")
 	check.Equal(t, s.Call(t, http.MethodGet, "/q/"+handle+"/good-tools", "").StatusCode, 404, "private query: without a key")
-	if got := s.Call(t, http.MethodGet, strings.TrimPrefix(first, base), ""); got.StatusCode != 200 || !strings.Contains(blackbox.ReadAll(t, got.Body), "Bosco") {
-		t.Errorf("first text: got %d, want 200 at its permanent address", got.StatusCode)
-	}
+	got := s.Call(t, http.MethodGet, strings.TrimPrefix(first, base), "")
+	check.True(t, got.StatusCode == 200 && strings.Contains(blackbox.ReadAll(t, got.Body), "Bosco"), "first text: got %d, want 200 at its permanent address", got.StatusCode)
 	p.Follow("form[action$='/token'] button")
 	address := p.Text("#token")
-	if !regexp.MustCompile(`^` + regexp.QuoteMeta(base) + `/q/` + handle + `/good-tools\.csv\?token=qt_\w+$`).MatchString(address) {
-		t.Errorf("got %s, want an address with a token", address)
-	}
+	check.True(t, regexp.MustCompile(`^`+regexp.QuoteMeta(base)+`/q/`+handle+`/good-tools\.csv\?token=qt_\w+$`).MatchString(address), "got %s, want an address with a token", address)
 	check.Equal(t, s.Call(t, http.MethodGet, strings.TrimPrefix(address, base), "").StatusCode, 200, "token")
 	p.Go(pages + "/account/queries/good-tools")
 	p.Follow("form[action$='/revoke-token'] button")
@@ -167,9 +158,7 @@ func checkEmbedding(t *testing.T, p *browser.Page, code string) {
 	p.Go(frame)
 	var has struct{ Scripts, Forms, Buttons int }
 	p.Eval("({scripts: document.scripts.length, forms: document.forms.length, buttons: document.querySelectorAll('button').length})", &has)
-	if has.Scripts+has.Forms+has.Buttons != 0 || !p.Exists("svg.chart rect") || !p.Exists(".credit a[href*='/good-tools']") {
-		t.Errorf("got %+v, want only a chart and a link", has)
-	}
+	check.True(t, has.Scripts+has.Forms+has.Buttons == 0 && p.Exists("svg.chart rect") && p.Exists(".credit a[href*='/good-tools']"), "got %+v, want only a chart and a link", has)
 	for _, width := range widths {
 		p.Change(browser.Look{Width: width})
 		checkFit(t, p, "frame")
@@ -232,13 +221,11 @@ func TestGallery(t *testing.T) {
 		for _, address := range addresses {
 			p.Go(address)
 			checkLanguage(t, p, view.Language, address)
-			if !p.Exists("svg.chart :is(rect, path, text)") || !p.Exists(".figure ~ .scroll table") || !p.Exists(".scroll:has(table) ~ section #data") {
-				t.Errorf("%s: got no chart above a table above the files, want one", address)
-			}
+			hasParts := p.Exists("svg.chart :is(rect, path, text)") && p.Exists(".figure ~ .scroll table") && p.Exists(".scroll:has(table) ~ section #data")
+			check.True(t, hasParts, "%s: got no chart above a table above the files, want one", address)
 			name := address[strings.LastIndexByte(address, '/')+1:]
-			if got, want := p.Text("figcaption"), panelCharts[name]+", "; view.Language == lang.English && !strings.HasPrefix(got, want) {
-				t.Errorf("%s: got a chart of %q, want %q", name, got, want)
-			}
+			got, want := p.Text("figcaption"), panelCharts[name]+", "
+			check.True(t, view.Language != lang.English || strings.HasPrefix(got, want), "%s: got a chart of %q, want %q", name, got, want)
 			checkPage(t, p, "q-"+name+"-"+view.String())
 			if view.String() == views[0].String() {
 				checkFrame(t, p, p.Text("#embed"))
@@ -246,19 +233,15 @@ func TestGallery(t *testing.T) {
 		}
 		p.Go(base + view.Path("/q?search=price"))
 		p.WaitForText(".queries", view.Text("Price drops over a period, in euros and percent"))
-		if text := p.Text(".queries"); strings.Contains(text, view.Text("Win rate by tool")) {
-			t.Errorf("got %s, want only matches", text)
-		}
+		text := p.Text(".queries")
+		check.True(t, !strings.Contains(text, view.Text("Win rate by tool")), "got %s, want only matches", text)
 	}
 	for target, want := range map[string]int{"/q?page=0": 400, "/q?page=x": 400, "/q?search=" + strings.Repeat("x", 101): 400, "/q?page=2": 200, "/q?search=%3Cscript%3E": 200} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+target, nil)
-		check.OK(t, err)
+		r := check.Try(http.NewRequestWithContext(t.Context(), http.MethodGet, base+target, nil)).OK(t)
 		r.Header.Set("Accept", "text/html")
-		got, err := http.DefaultClient.Do(r)
-		check.OK(t, err)
-		if body := blackbox.ReadAll(t, got.Body); got.StatusCode != want || strings.Contains(body, "<script>") {
-			t.Errorf("%s: got %d, want %d", target, got.StatusCode, want)
-		}
+		got := check.Try(http.DefaultClient.Do(r)).OK(t)
+		body := blackbox.ReadAll(t, got.Body)
+		check.True(t, got.StatusCode == want && !strings.Contains(body, "<script>"), "%s: got %d, want %d", target, got.StatusCode, want)
 	}
 	for target, want := range map[string]string{"/q": "/q/palmares/growth", "/q.md": "/q/palmares/growth", "/q/palmares/win-rates": "| Tool |"} {
 		got := s.Call(t, http.MethodGet, target, "", "Accept", "text/markdown")
@@ -282,8 +265,7 @@ func TestGallery(t *testing.T) {
 	}
 	for accept, want := range map[string]string{"text/html": "<h1>Query not found</h1>", "application/json": `{"error":`} {
 		got := s.Call(t, http.MethodGet, "/q/palmares/nothing", "", "Accept", accept)
-		if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 404 || !strings.Contains(body, want) {
-			t.Errorf("unknown query for %s: got %d %s, want 404 with %s", accept, got.StatusCode, body, want)
-		}
+		body := blackbox.ReadAll(t, got.Body)
+		check.True(t, got.StatusCode == 404 && strings.Contains(body, want), "unknown query for %s: got %d %s, want 404 with %s", accept, got.StatusCode, body, want)
 	}
 }

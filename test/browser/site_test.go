@@ -71,21 +71,18 @@ func TestSiteByKeyboard(t *testing.T) {
 		p.Press(kb.ArrowDown)
 		to(l.Text("Find tools"))
 		p.FollowKey(kb.Enter)
-		if got := p.URL(); !strings.HasPrefix(got, list+"?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
-			t.Fatalf("got URL %s, want score_min=5 and sort=name_asc", got)
-		}
-		if text := p.Text("[role=status]"); !strings.HasPrefix(text, "1–50 ") {
-			t.Fatalf("got status %s, want 1–50", text)
-		}
+		got := p.URL()
+		check.MustTrue(t, strings.HasPrefix(got, list+"?") && strings.Contains(got, "score_min=5") && strings.Contains(got, "sort=name_asc"), "got URL %s, want score_min=5 and sort=name_asc", got)
+		text := p.Text("[role=status]")
+		check.MustTrue(t, strings.HasPrefix(text, "1–50 "), "got status %s, want 1–50", text)
 		first := p.Text("tbody th a")
 		to(l.Text("Next"))
 		p.FollowKey(kb.Enter)
 		if text := p.Text("[role=status]"); !strings.HasPrefix(text, "51–100 ") {
 			t.Errorf("next page: got %s at %s, want 51–100", text, p.URL())
 		}
-		if second := p.Text("tbody th a"); strings.ToLower(second) <= strings.ToLower(first) {
-			t.Errorf("got %s after %s, want the tools in order", second, first)
-		}
+		second := p.Text("tbody th a")
+		check.True(t, strings.ToLower(second) > strings.ToLower(first), "got %s after %s, want the tools in order", second, first)
 	})
 }
 
@@ -102,9 +99,7 @@ func TestPageSizes(t *testing.T) {
 			_, more := fetchCompressed(t, s, match[1])
 			size += more
 		}
-		if size > most {
-			t.Errorf("%s: got %d bytes, want at most %d", path, size, most)
-		}
+		check.True(t, size <= most, "%s: got %d bytes, want at most %d", path, size, most)
 		t.Logf("%s: %d bytes with its assets", path, size)
 	}
 }
@@ -112,21 +107,17 @@ func TestPageSizes(t *testing.T) {
 // fetchCompressed returns a body and its compressed size.
 func fetchCompressed(t *testing.T, s *blackbox.Server, path string) (string, int) {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
-	check.OK(t, err)
+	request := check.Try(http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)).OK(t)
 	request.Header.Set("Accept-Encoding", "gzip")
-	response, err := http.DefaultTransport.RoundTrip(request)
-	check.OK(t, err)
+	response := check.Try(http.DefaultTransport.RoundTrip(request)).OK(t)
 	defer response.Body.Close()
 	check.Must(t, response.StatusCode, http.StatusOK, path)
 	sent := blackbox.ReadAll(t, response.Body)
 	if response.Header.Get("Content-Encoding") != "gzip" {
 		return sent, len(sent)
 	}
-	plain, err := gzip.NewReader(strings.NewReader(sent))
-	check.OK(t, err)
-	text, err := io.ReadAll(plain)
-	check.OK(t, err)
+	plain := check.Try(gzip.NewReader(strings.NewReader(sent))).OK(t)
+	text := check.Try(io.ReadAll(plain)).OK(t)
 	return string(text), len(sent)
 }
 
@@ -137,11 +128,9 @@ func TestNotFoundLinks(t *testing.T) {
 	for path, above := range map[string]string{
 		"/en/docs/x": "/en/docs", "/fr/explorer/x/y": "/fr/explorer", "/en/status/x": "/en/status", "/fr/tools/plume/x": "/fr/tools/plume", "/en/method/x": "/en/method",
 	} {
-		request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
-		check.OK(t, err)
+		request := check.Try(http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)).OK(t)
 		request.Header.Set("Accept", "text/html")
-		response, err := http.DefaultTransport.RoundTrip(request)
-		check.OK(t, err)
+		response := check.Try(http.DefaultTransport.RoundTrip(request)).OK(t)
 		_, suggested, _ := strings.Cut(blackbox.ReadAll(t, response.Body), "<h2>")
 		_ = response.Body.Close()
 		check.Equal(t, response.StatusCode, http.StatusNotFound, path)
@@ -156,8 +145,7 @@ func TestExampleRequest(t *testing.T) {
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/en/")
 	line := p.Text("#curl")
-	out, err := exec.Command("sh", "-c", line).Output()
-	check.OK(t, err, line)
+	out := check.Try(exec.Command("sh", "-c", line).Output()).OK(t, line)
 	var tools struct{ Data []struct{ Score float64 } }
 	if err := json.Unmarshal(out, &tools); err != nil || len(tools.Data) != 2 || tools.Data[1].Score < 8 {
 		t.Errorf("%s: got %v and %s, want two tools with a score of 8 or more", line, err, out)
@@ -196,9 +184,8 @@ func TestFirstScreen(t *testing.T) {
 			p.Eval(fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().bottom", selector), &y)
 			return y
 		}
-		if search, ranking := bottom(".finder"), bottom(".ranking li:nth-child(5)"); search > 600 || ranking > 800 {
-			t.Errorf("got the search down to %.0f and five tools down to %.0f, want both within 800 px", search, ranking)
-		}
+		search, ranking := bottom(".finder"), bottom(".ranking li:nth-child(5)")
+		check.True(t, search <= 600 && ranking <= 800, "got the search down to %.0f and five tools down to %.0f, want both within 800 px", search, ranking)
 		const visible = "document.querySelector('#price_max').checkVisibility({contentVisibilityAuto: true, visibilityProperty: true}) && document.querySelector('#price_max').getBoundingClientRect().height > 0"
 		for width, shown := range map[int]bool{390: false, 768: true, 1280: true} {
 			p.Change(browser.Look{Width: width})
@@ -207,9 +194,8 @@ func TestFirstScreen(t *testing.T) {
 			if p.Eval(visible, &got); got != shown {
 				t.Errorf("%d px: got filters shown: %t, want %t", width, got, shown)
 			}
-			if first := bottom("tbody th a"); !shown && first > 560 {
-				t.Errorf("%d px: got the first tool at %.0f, want it within 560 px", width, first)
-			}
+			first := bottom("tbody th a")
+			check.True(t, shown || first <= 560, "%d px: got the first tool at %.0f, want it within 560 px", width, first)
 		}
 		p.Change(browser.Look{Width: 390})
 		p.Go(base + l.Path("/tools"))
@@ -243,14 +229,11 @@ func TestEarlierReleaseByLinks(t *testing.T) {
 		}
 		for _, step := range steps {
 			p.Follow(strings.ReplaceAll(step.follow, "%s", l.Path("")))
-			if got := p.URL(); step.path != "" && got != base+page.LocalPath(l, step.path) {
-				t.Fatalf("%s: got %s, want %s", step.follow, got, step.path)
-			}
+			got := p.URL()
+			check.MustTrue(t, step.path == "" || got == base+page.LocalPath(l, step.path), "%s: got %s, want %s", step.follow, got, step.path)
 			check.Contains(t, p.Text("main"), step.text, step.follow)
 		}
-		if p.Exists("main .warning") {
-			t.Error("got an earlier release, want the current catalog")
-		}
+		check.True(t, !p.Exists("main .warning"), "got an earlier release, want the current catalog")
 	})
 }
 
@@ -264,9 +247,7 @@ func TestToolWithoutScripts(t *testing.T) {
 	without := chrome.Open(t, browser.Look{NoScript: true}, "http://"+s.Address+path)
 	check.Equal(t, without.Text("main"), with.Text("main"), "without scripts: want the same text as with scripts")
 	for _, part := range []string{"svg.chart path.s0", "svg.chart circle", ".list a[href^='/en/tools/']", ".entries a", ".programs a[href='/api/v1/tools/plume']", ".versions a[href^='/en/tools/plume?as_of=']", ".versions ins"} {
-		if !without.Exists(part) {
-			t.Errorf("without scripts: got no %s, want one", part)
-		}
+		check.True(t, without.Exists(part), "without scripts: got no %s, want one", part)
 	}
 }
 
@@ -295,7 +276,5 @@ func TestGuideCopyButtons(t *testing.T) {
 	p.Click(button)
 	wait.Until(t, "the button confirms the copy", func() bool { return p.Text(button) != "Copy" })
 	p = chrome.Open(t, browser.Look{NoScript: true, Width: 360}, "http://"+s.Address+"/guides/quick-start")
-	if !p.Exists(button + "[hidden]") {
-		t.Error("got a copy button without scripts, want none")
-	}
+	check.True(t, p.Exists(button+"[hidden]"), "got a copy button without scripts, want none")
 }

@@ -63,9 +63,7 @@ func TestVisitorTasks(t *testing.T) {
 				p := chrome.Open(t, browser.Look{Width: task.width}, "http://"+s.Address+l.Path("/"))
 				v := &visitor{T: t, Page: p, server: s, lang: l, most: task.most}
 				task.do(v)
-				if v.clicks > v.most {
-					t.Errorf("got %d clicks, want at most %d", v.clicks, v.most)
-				}
+				check.True(t, v.clicks <= v.most, "got %d clicks, want at most %d", v.clicks, v.most)
 			})
 		})
 	}
@@ -360,7 +358,6 @@ func (v *visitor) read(path string, into any) {
 
 func (v *visitor) graphql(query string, into any) {
 	v.Helper()
-	body, err := json.Marshal(map[string]string{"query": query})
-	check.OK(v, err)
+	body := check.Try(json.Marshal(map[string]string{"query": query})).OK(v)
 	check.OK(v, json.Unmarshal([]byte(blackbox.ReadAll(v, v.server.Call(v, http.MethodPost, "/graphql", string(body)).Body)), into))
 }

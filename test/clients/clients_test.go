@@ -54,13 +54,11 @@ type workspace struct {
 func newWorkspace(t testing.TB, schema string, files ...string) workspace {
 	t.Helper()
 	w := workspace{t, t.TempDir()}
-	packages, err := filepath.Abs(filepath.Join("testdata", "node_modules"))
-	check.OK(t, err)
+	packages := check.Try(filepath.Abs(filepath.Join("testdata", "node_modules"))).OK(t)
 	check.OK(t, os.Symlink(packages, filepath.Join(w.dir, "node_modules")))
 	w.write("schema.graphql", schema)
 	for _, name := range files {
-		content, err := os.ReadFile(filepath.Join("testdata", name))
-		check.OK(t, err)
+		content := check.Try(os.ReadFile(filepath.Join("testdata", name))).OK(t)
 		w.write(name, string(content))
 	}
 	return w
@@ -108,16 +106,13 @@ func compileRelay(t *testing.T, schema string) {
 		"Query.toolConnection", "Query.comparisonConnection", "Query.retiredToolConnection", "Query.changes", "Query.releases",
 		"Tool.comparisonConnection", "Tool.changes", "Category.toolConnection",
 	} {
-		if !slices.Contains(connections, want) {
-			t.Errorf("got the connections %v, want %s among them", connections, want)
-		}
+		check.True(t, slices.Contains(connections, want), "got the connections %v, want %s among them", connections, want)
 	}
 	w := newWorkspace(t, schema, "relay.config.json")
 	w.write("src/Catalog.js", source)
 	check.OK(t, os.Mkdir(filepath.Join(w.dir, "artifacts"), 0o700))
 	w.node("node_modules/relay-compiler/cli.js", "relay.config.json")
-	queries, err := filepath.Glob(filepath.Join(w.dir, "artifacts", "*Query.graphql.js"))
-	check.OK(t, err)
+	queries := check.Try(filepath.Glob(filepath.Join(w.dir, "artifacts", "*Query.graphql.js"))).OK(t)
 	check.Equal(t, len(queries), 1+len(connections), "refetch queries")
 }
 
@@ -151,20 +146,17 @@ func sendQuery(t *testing.T, s *blackbox.Server, key string) {
 	for name, want := range map[string]string{
 		"Cache-Control": headers.CacheControl, "Accept-Query": "application/json", "X-Service-Release": "8", "CDN-Cache-Control": "",
 	} {
-		if value := got.Header.Get(name); got.StatusCode != http.StatusOK || value != want {
-			t.Errorf("got %d with %s %q, want %q", got.StatusCode, name, value, want)
-		}
+		value := got.Header.Get(name)
+		check.True(t, got.StatusCode == http.StatusOK && value == want, "got %d with %s %q, want %q", got.StatusCode, name, value, want)
 	}
 	check.Equal(t, call(middleware.MethodQuery, "If-None-Match", tag).StatusCode, http.StatusNotModified, tag)
 	keyed := call(middleware.MethodQuery, "Authorization", "Bearer "+key)
-	if cdn := keyed.Header.Get("CDN-Cache-Control"); keyed.StatusCode != http.StatusOK || cdn != "private, no-store" {
-		t.Errorf("with a key: got %d with CDN-Cache-Control %q, want private, no-store", keyed.StatusCode, cdn)
-	}
+	cdn := keyed.Header.Get("CDN-Cache-Control")
+	check.True(t, keyed.StatusCode == http.StatusOK && cdn == "private, no-store", "with a key: got %d with CDN-Cache-Control %q, want private, no-store", keyed.StatusCode, cdn)
 	unchanged := call(middleware.MethodQuery, "Authorization", "Bearer "+key, "If-None-Match", keyed.Header.Get("ETag"))
 	left := unchanged.Header.Get("X-RateLimit-Remaining")
-	if want := keyed.Header.Get("X-RateLimit-Remaining"); unchanged.StatusCode != http.StatusNotModified || left != want {
-		t.Errorf("with a key and the tag: got %d and %s requests remaining, want 304 and %s", unchanged.StatusCode, left, want)
-	}
+	want := keyed.Header.Get("X-RateLimit-Remaining")
+	check.True(t, unchanged.StatusCode == http.StatusNotModified && left == want, "with a key and the tag: got %d and %s requests remaining, want 304 and %s", unchanged.StatusCode, left, want)
 	preflight := call(http.MethodOptions, "Origin", "https://dashboard.example", "Access-Control-Request-Method", middleware.MethodQuery)
 	check.Contains(t, preflight.Header.Get("Access-Control-Allow-Methods"), middleware.MethodQuery, "allowed methods")
 }

@@ -39,8 +39,7 @@ func compareCurrent(t *testing.T, g gate) {
 		check.OK(t, os.WriteFile(schemaFile, []byte(schema), 0o644))
 	}
 	read := func(file string) string {
-		content, err := os.ReadFile(file)
-		check.OK(t, err)
+		content := check.Try(os.ReadFile(file)).OK(t)
 		return string(content)
 	}
 	const advice = "; deprecate what clients use first, and remove it after the next release; after a release, run make contract"
@@ -70,8 +69,7 @@ func checkGate(t *testing.T, g gate) {
 	tool["required"] = without(tool["required"], func(name any) bool { return name == "tagline" })
 	types := at(removed, "components", "schemas", "ChangeType") // of responses
 	types["enum"] = without(types["enum"], func(value any) bool { return value == "tool_removed" })
-	after, err := json.Marshal(removed)
-	check.OK(t, err)
+	after := check.Try(json.Marshal(removed)).OK(t)
 	got := g.openAPI(openAPI, string(after))
 	for _, want := range []string{
 		"/api/v1/stats api path removed without deprecation", "request parameter `search`", "required property `tagline`",
@@ -94,10 +92,9 @@ func checkGate(t *testing.T, g gate) {
 func currentDocuments(t *testing.T) (openAPI, schema string) {
 	t.Helper()
 	const url = "https://palmares.example"
-	document, err := rest.Describe(rest.Config{
+	document := check.Try(rest.Describe(rest.Config{
 		PublicURL: url, ServiceName: "palmares", ServiceURL: url, Credit: "Source : palmares (" + url + ")",
-	})
-	check.OK(t, err)
+	})).OK(t)
 	var text strings.Builder
 	formatter.NewFormatter(&text, formatter.WithIndent("  ")).FormatSchema(graph.Schema())
 	return string(document) + "\n", text.String()
@@ -134,8 +131,7 @@ func (g gate) openAPI(before, after string) string {
 			}
 		}
 	}
-	kept, err := json.Marshal(old)
-	check.OK(g, err)
+	kept := check.Try(json.Marshal(old)).OK(g)
 	g.write("before.json", string(kept))
 	g.write("after.json", after)
 	out := g.run(exec.Command(g.oasdiff, "breaking", "--format", "json", "--severity-levels", "severity.txt",

@@ -27,8 +27,7 @@ import (
 // deployFile reads a file of the deploy folder.
 func deployFile(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(name)))
-	check.OK(t, err)
+	data := check.Try(os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(name)))).OK(t)
 	return string(data)
 }
 
@@ -80,9 +79,7 @@ func knownSettings(t *testing.T) (names []string) {
 	for _, found := range regexp.MustCompile(`\(\$([A-Z_]+)\)`).FindAllStringSubmatch(help, -1) {
 		names = append(names, found[1])
 	}
-	if len(names) < 20 || !slices.Contains(names, "DATABASE_URL") {
-		t.Fatalf("got %d settings, want at least 20: %v", len(names), names)
-	}
+	check.MustTrue(t, len(names) >= 20 && slices.Contains(names, "DATABASE_URL"), "got %d settings, want at least 20: %v", len(names), names)
 	return names
 }
 
@@ -105,13 +102,9 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 		"palmares.env.example":           variablesOf(deployFile(t, "palmares.env.example")),
 	}
 	for file, names := range given {
-		if len(names) < 4 {
-			t.Errorf("%s: got %v, want at least 4 settings", file, names)
-		}
+		check.True(t, len(names) >= 4, "%s: got %v, want at least 4 settings", file, names)
 		for _, name := range names {
-			if !slices.Contains(known, name) {
-				t.Errorf("%s: got unknown setting %s, want only known ones", file, name)
-			}
+			check.True(t, slices.Contains(known, name), "%s: got unknown setting %s, want only known ones", file, name)
 		}
 	}
 	for file, text := range map[string]any{
@@ -132,9 +125,7 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		for _, name := range ours.FindAllString(string(text), -1) {
-			if !slices.Contains(known, strings.TrimSuffix(name, "_")) && !strings.HasSuffix(name, "_") {
-				t.Errorf("%s: got unknown setting %s, want only known ones", path, name)
-			}
+			check.True(t, slices.Contains(known, strings.TrimSuffix(name, "_")) || strings.HasSuffix(name, "_"), "%s: got unknown setting %s, want only known ones", path, name)
 		}
 		return err
 	})
@@ -144,8 +135,7 @@ func TestDeployUsesKnownSettings(t *testing.T) {
 func parseDuration(t *testing.T, what string, value any) time.Duration {
 	t.Helper()
 	text, _ := value.(string)
-	d, err := time.ParseDuration(text)
-	check.OK(t, err, what)
+	d := check.Try(time.ParseDuration(text)).OK(t, what)
 	return d
 }
 
@@ -157,35 +147,26 @@ func TestComposeFile(t *testing.T) {
 	for _, name := range services {
 		service := at(file, "services", name)
 		for _, other := range keysOf(at(service, "depends_on")) {
-			if !slices.Contains(services, other) {
-				t.Errorf("%s: got a dependency on %s, want one of %v", name, other, services)
-			}
+			check.True(t, slices.Contains(services, other), "%s: got a dependency on %s, want one of %v", name, other, services)
 		}
-		if at(service, "healthcheck") == nil {
-			t.Errorf("%s: got no healthcheck, want one", name)
-		}
+		check.True(t, at(service, "healthcheck") != nil, "%s: got no healthcheck, want one", name)
 		if strings.HasPrefix(name, "palmares-") {
 			replicas++
-			if grace := parseDuration(t, name, at(service, "stop_grace_period")); grace <= server.MaxShutdown {
-				t.Errorf("%s: got stop_grace_period %s, want more than %s", name, grace, server.MaxShutdown)
-			}
-			if got := at(service, "healthcheck", "test", 2); got != "health" {
-				t.Errorf("%s: got healthcheck %v, want health", name, got)
-			}
+			grace := parseDuration(t, name, at(service, "stop_grace_period"))
+			check.True(t, grace > server.MaxShutdown, "%s: got stop_grace_period %s, want more than %s", name, grace, server.MaxShutdown)
+			got := at(service, "healthcheck", "test", 2)
+			check.True(t, got == "health", "%s: got healthcheck %v, want health", name, got)
 			check.Contains(t, deployFile(t, "nginx.conf"), "server "+name+":8080 ", "%s: upstream in nginx.conf", name)
 		}
 		volumes, _ := at(service, "volumes").([]any)
 		for _, volume := range volumes {
 			source, _, _ := strings.Cut(volume.(string), ":")
-			if !strings.HasPrefix(source, "./") && !slices.Contains(keysOf(at(file, "volumes")), source) {
-				t.Errorf("%s: got unknown volume %s, want a declared one", name, source)
-			}
+			check.True(t, strings.HasPrefix(source, "./") || slices.Contains(keysOf(at(file, "volumes")), source), "%s: got unknown volume %s, want a declared one", name, source)
 		}
 	}
 	check.Equal(t, replicas, 3, "servers")
-	if proxy, trusted := at(file, "services", "nginx", "networks", "inside", "ipv4_address"), at(file, "x-environment", "TRUSTED_PROXIES"); proxy == nil || proxy != trusted {
-		t.Errorf("got TRUSTED_PROXIES %v, want the address of nginx, %v", trusted, proxy)
-	}
+	proxy, trusted := at(file, "services", "nginx", "networks", "inside", "ipv4_address"), at(file, "x-environment", "TRUSTED_PROXIES")
+	check.True(t, proxy != nil && proxy == trusted, "got TRUSTED_PROXIES %v, want the address of nginx, %v", trusted, proxy)
 
 	// The example lists all variables of the file, and otherwise only settings, without
 	// values for secrets.
@@ -197,9 +178,7 @@ func TestComposeFile(t *testing.T) {
 		}
 	}
 	for _, name := range example {
-		if !slices.Contains(used, name) && !slices.Contains(knownSettings(t), name) {
-			t.Errorf("got %s in .env.example, want variables of compose.yml and settings", name)
-		}
+		check.True(t, slices.Contains(used, name) || slices.Contains(knownSettings(t), name), "got %s in .env.example, want variables of compose.yml and settings", name)
 	}
 	check.Equal(t, regexp.MustCompile(`(?m)^\w*(PASSWORD|SECRET|KEY)\w*=.+`).FindString(deployFile(t, ".env.example")), "", "in .env.example")
 }
@@ -214,22 +193,16 @@ func TestKubernetesFiles(t *testing.T) {
 		path, _ := at(container, probe, "httpGet", "path").(string)
 		wait.Until(t, probe+" succeeds", func() bool { code, _ := s.Get(t, path); return code == 200 })
 	}
-	if path := at(container, "livenessProbe", "httpGet", "path"); path != "/healthz" {
-		t.Errorf("got liveness probe %v, want /healthz, because a database outage must not restart pods", path)
-	}
+	path := at(container, "livenessProbe", "httpGet", "path")
+	check.True(t, path == "/healthz", "got liveness probe %v, want /healthz, because a database outage must not restart pods", path)
 	period, _ := at(container, "readinessProbe", "periodSeconds").(int)
 	times, _ := at(container, "readinessProbe", "failureThreshold").(int)
-	if period*times < 60 {
-		t.Errorf("got pods out of service %d s after a database outage starts, want at least 60, because they can still serve from their caches", period*times)
-	}
-	if port := at(container, "ports", 0); at(port, "name") != "http" || at(port, "containerPort") != 8080 {
-		t.Errorf("got port %v, want http 8080", port)
-	}
+	check.True(t, period*times >= 60, "got pods out of service %d s after a database outage starts, want at least 60, because they can still serve from their caches", period*times)
+	port := at(container, "ports", 0)
+	check.True(t, at(port, "name") == "http" && at(port, "containerPort") == 8080, "got port %v, want http 8080", port)
 	delay := parseDuration(t, "PALMARES_DRAIN_DELAY", at(documents(t, "kubernetes/config.yaml")[0], "data", "PALMARES_DRAIN_DELAY"))
 	grace, _ := at(pod, "terminationGracePeriodSeconds").(int)
-	if time.Duration(grace)*time.Second <= delay+server.MaxShutdown {
-		t.Errorf("got terminationGracePeriodSeconds %d, want more than %s", grace, delay+server.MaxShutdown)
-	}
+	check.True(t, time.Duration(grace)*time.Second > delay+server.MaxShutdown, "got terminationGracePeriodSeconds %d, want more than %s", grace, delay+server.MaxShutdown)
 	if at(pod, "securityContext", "runAsNonRoot") != true || at(container, "securityContext", "readOnlyRootFilesystem") != true {
 		t.Error("got pods that run as root or can write to their file system, want neither")
 	}
@@ -253,8 +226,7 @@ func TestKubernetesFiles(t *testing.T) {
 // The workflow is valid YAML, names the versions of its actions, and runs targets of the Makefile.
 func TestWorkflow(t *testing.T) {
 	t.Parallel()
-	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
-	check.OK(t, err)
+	makefile := check.Try(os.ReadFile(filepath.Join("..", "..", "Makefile"))).OK(t)
 	workflow := documents(t, "../.github/workflows/palmares.yml")[0]
 	check.Slices(t, keysOf(at(workflow, "on")), []string{"pull_request", "push", "schedule"}, "events")
 	targets := map[string]string{}
@@ -272,9 +244,7 @@ func TestWorkflow(t *testing.T) {
 				t.Errorf("%s: got step %d %v, want an action of a version, or make", job, i, step)
 			}
 		}
-		if at(workflow, "jobs", job, "timeout-minutes") == nil || len(steps) == 0 {
-			t.Errorf("%s: got %d steps or no timeout, want both", job, len(steps))
-		}
+		check.True(t, at(workflow, "jobs", job, "timeout-minutes") != nil && len(steps) != 0, "%s: got %d steps or no timeout, want both", job, len(steps))
 	}
 	for target, job := range map[string]string{"test": "test", "lint": "test", "audit": "audit", "release": "release"} {
 		check.Equal(t, targets[target], job, "make %s: job", target)
@@ -285,9 +255,7 @@ func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
 	unit := deployFile(t, "palmares.service")
 	stop := regexp.MustCompile(`(?m)^TimeoutStopSec=(.+)$`).FindStringSubmatch(unit)
-	if stop == nil || parseDuration(t, "TimeoutStopSec", stop[1]) <= server.MaxShutdown {
-		t.Errorf("got TimeoutStopSec %v, want more than %s", stop, server.MaxShutdown)
-	}
+	check.True(t, stop != nil && parseDuration(t, "TimeoutStopSec", stop[1]) > server.MaxShutdown, "got TimeoutStopSec %v, want more than %s", stop, server.MaxShutdown)
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		testkit.SkipUnsupported(t, "systemd-analyze is not installed")
@@ -306,8 +274,6 @@ func TestSystemdUnit(t *testing.T) {
 			continue
 		}
 		out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=20", file).CombinedOutput()
-		if err != nil && !bytes.Contains(out, []byte("unrecognized option")) {
-			t.Errorf("systemd-analyze security %s: got %v: %s, want an exposure of at most 2.0", name, err, out)
-		}
+		check.True(t, err == nil || bytes.Contains(out, []byte("unrecognized option")), "systemd-analyze security %s: got %v: %s, want an exposure of at most 2.0", name, err, out)
 	}
 }

@@ -124,8 +124,7 @@ func TestEdgeIsNeverStale(t *testing.T) {
 			catalog.Change(1 + catalog.IntN(2)*catalog.IntN(4))
 			day += catalog.IntN(2)
 			catalog.Date = fmt.Sprintf("2026-%02d-%02d", 1+day/28, 1+day%28)
-			report, err := publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(catalog.Feed())), publish.Options{Force: true})
-			check.OK(t, err)
+			report := check.Try(publish.Import(t.Context(), db, feed.NewLines(bytes.NewReader(catalog.Feed())), publish.Options{Force: true})).OK(t)
 			if report.Release == 0 {
 				continue // nothing changed
 			}
@@ -137,9 +136,8 @@ func TestEdgeIsNeverStale(t *testing.T) {
 				kind := anySlug.ReplaceAllString(path, "*")
 				succeeded[kind] = succeeded[kind] || a.StatusCode == http.StatusOK
 				got := storedResponse{a.StatusCode, string(a.body), a.Header.Get(edge.KeysHeader)}
-				if tags := a.Header.Get("Cache-Tag"); strings.ReplaceAll(tags, ",", " ") != got.keys {
-					t.Errorf("%s: got Cache-Tag %q, want the keys %q", path, tags, got.keys)
-				}
+				tags := a.Header.Get("Cache-Tag")
+				check.True(t, strings.ReplaceAll(tags, ",", " ") == got.keys, "%s: got Cache-Tag %q, want the keys %q", path, tags, got.keys)
 				model.mu.Lock()
 				stored, found := model.stored[path]
 				if caching := a.Header.Get("Cache-Control"); !found && got.keys != "" {
@@ -160,9 +158,8 @@ func TestEdgeIsNeverStale(t *testing.T) {
 		for kind, ok := range succeeded {
 			check.Equal(t, ok, true, "%s: 200 in one release", kind)
 		}
-		if hits := survived["/api/v1/tools/t01"]; hits < 10 || survived["/api/v1/tools?category=chat"] < 3 {
-			t.Errorf("got %d hits of a tool and %d of a category, want at least 10 and 3", hits, survived["/api/v1/tools?category=chat"])
-		}
+		hits := survived["/api/v1/tools/t01"]
+		check.True(t, hits >= 10 && survived["/api/v1/tools?category=chat"] >= 3, "got %d hits of a tool and %d of a category, want at least 10 and 3", hits, survived["/api/v1/tools?category=chat"])
 	})
 }
 
@@ -190,8 +187,7 @@ func TestEdgeAfterStart(t *testing.T) {
 			{31 * time.Minute, "release-1 release-2 tool-b tool-c category-code"}, // it may not have purged the second
 			{2 * time.Hour, ""},
 		} {
-			_, err := db.Write.Minute.Delete().Exec(t.Context())
-			check.OK(t, err)
+			check.Try(db.Write.Minute.Delete().Exec(t.Context())).OK(t)
 			if c.lastUp > 0 {
 				check.OK(t, db.Write.Minute.Create().SetID(int(noon.Add(c.lastUp).Unix()/60)).SetChecks(1).SetFailed(0).Exec(t.Context()))
 			}
@@ -204,9 +200,7 @@ func TestEdgeAfterStart(t *testing.T) {
 			}
 			if c.want == "" {
 				stop() // which waits for purges
-				if len(model.purges) > 0 {
-					t.Errorf("last up %s after noon: got purges %v, want none", c.lastUp, model.purges)
-				}
+				check.True(t, len(model.purges) == 0, "last up %s after noon: got purges %v, want none", c.lastUp, model.purges)
 			} else {
 				wait.Until(t, "the edge is purged of "+c.want, func() bool {
 					model.mu.Lock()

@@ -26,8 +26,7 @@ import (
 // editorialFile returns the path of a file in deploy/editorial.
 func editorialFile(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "deploy", "editorial", name))
-	check.OK(t, err)
+	path := check.Try(filepath.Abs(filepath.Join("..", "..", "deploy", "editorial", name))).OK(t)
 	deployFile(t, "editorial/"+name) // must exist, for the test cache too
 	return path
 }
@@ -143,9 +142,7 @@ func TestPublishWithGit(t *testing.T) {
 	published := func(what string, commit, contains string) {
 		t.Helper()
 		r := blackbox.Run(t, command())
-		if r.Code != 0 || !strings.HasSuffix(r.Err, "publish: "+commit+" is published\n") {
-			t.Fatalf("%s: got exit code %d and %s%s, want %s published", what, r.Code, r.Out, r.Err, commit)
-		}
+		check.MustTrue(t, r.Code == 0 && strings.HasSuffix(r.Err, "publish: "+commit+" is published\n"), "%s: got exit code %d and %s%s, want %s published", what, r.Code, r.Out, r.Err, commit)
 		if catalog = blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out; !strings.Contains(catalog, contains) {
 			t.Fatalf("%s: got %s, want it to contain %s", what, catalog, contains)
 		}
@@ -164,9 +161,8 @@ func TestPublishWithGit(t *testing.T) {
 	}
 
 	published("first commit", e.commit(firstCatalog()), `"20 €/mois"`)
-	if r := blackbox.MustRun(t, command()); r.Out != "" || !strings.HasSuffix(r.Err, "is already published\n") {
-		t.Errorf("unchanged commit: got %s%s, want nothing but a line that says so", r.Out, r.Err)
-	}
+	r := blackbox.MustRun(t, command())
+	check.True(t, r.Out == "" && strings.HasSuffix(r.Err, "is already published\n"), "unchanged commit: got %s%s, want nothing but a line that says so", r.Out, r.Err)
 	published("new price", e.commit(plume("25 €/mois")), `"25 €/mois"`)
 
 	// Commits that must not be published.
@@ -213,9 +209,7 @@ func TestPublishWithGit(t *testing.T) {
 		{"missing objects", func(file string, _ int64) error { return os.Remove(file) }},
 	} {
 		packs, err := filepath.Glob(filepath.Join(state, "fetched.git", "objects", "pack", "*.pack"))
-		if err != nil || len(packs) == 0 {
-			t.Fatalf("got packs %v and %v, want some", packs, err)
-		}
+		check.MustTrue(t, err == nil && len(packs) != 0, "got packs %v and %v, want some", packs, err)
 		for _, pack := range packs {
 			info, err := os.Stat(pack)
 			if err == nil {
@@ -234,8 +228,7 @@ func TestPublishWithGit(t *testing.T) {
 	published("after a run that was killed", e.commit(plume("29 €/mois")), `"29 €/mois"`)
 
 	// Runs exclude each other.
-	lock, err := os.Open(filepath.Join(state, "lock"))
-	check.OK(t, err)
+	lock := check.Try(os.Open(filepath.Join(state, "lock"))).OK(t)
 	check.OK(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	commit := e.commit(plume("30 €/mois"))
 	refused("another run", "another run is in progress; the catalog is unchanged")
@@ -269,32 +262,25 @@ func TestWorkflowWithGit(t *testing.T) {
 		t.Errorf("got events %v, want pull_request, and push to main", workflow["on"])
 	}
 	check.Equal(t, fmt.Sprint(workflow["permissions"]), "map[contents:read]", "permissions")
-	if got := at(workflow, "jobs", "publish", "if"); got != "github.event_name == 'push'" || at(workflow, "jobs", "publish", "needs") != "check" {
-		t.Errorf("got a job publish if %v, want it after check, on push only", got)
-	}
+	got := at(workflow, "jobs", "publish", "if")
+	check.True(t, got == "github.event_name == 'push'" && at(workflow, "jobs", "publish", "needs") == "check", "got a job publish if %v, want it after check, on push only", got)
 	for _, name := range keysOf(workflow["jobs"]) {
 		job := at(workflow, "jobs", name)
-		if strings.Contains(fmt.Sprint(job), "secrets.") != (name == "publish") {
-			t.Errorf("job %s: want secrets in publish only", name)
-		}
-		if permissions, given := job.(map[string]any)["permissions"]; given && fmt.Sprint(permissions) != "map[]" || at(job, "timeout-minutes") == nil {
-			t.Errorf("job %s: got permissions %v, want no more than the workflow has, and a timeout", name, permissions)
-		}
+		check.True(t, strings.Contains(fmt.Sprint(job), "secrets.") == (name == "publish"), "job %s: want secrets in publish only", name)
+		permissions, given := job.(map[string]any)["permissions"]
+		check.True(t, (!given || fmt.Sprint(permissions) == "map[]") && at(job, "timeout-minutes") != nil, "job %s: got permissions %v, want no more than the workflow has, and a timeout", name, permissions)
 		for _, step := range at(job, "steps").([]any) {
-			if uses, ok := at(step, "uses").(string); ok && !regexp.MustCompile(`@(v\d+|[0-9a-f]{40})$`).MatchString(uses) {
-				t.Errorf("got action %s, want a pinned version", uses)
-			}
-			if run, _ := at(step, "run").(string); strings.Contains(run, "${{") {
-				t.Errorf("got an expression in %s, want it in env, where the shell does not run it", run)
-			}
+			uses, ok := at(step, "uses").(string)
+			check.True(t, !ok || regexp.MustCompile(`@(v\d+|[0-9a-f]{40})$`).MatchString(uses), "got action %s, want a pinned version", uses)
+			run, _ := at(step, "run").(string)
+			check.True(t, !strings.Contains(run, "${{"), "got an expression in %s, want it in env, where the shell does not run it", run)
 		}
 	}
 
 	e := newEditors(t)
 	empty := e.commit(map[string]string{"README.md": "No catalog yet.\n"})
 	first := e.commit(firstCatalog())
-	program, err := os.ReadFile(blackbox.Path(t))
-	check.OK(t, err)
+	program := check.Try(os.ReadFile(blackbox.Path(t))).OK(t)
 	downloads := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(program) }))
 	t.Cleanup(downloads.Close)
 	testkit.Curl.Ensure(t)
@@ -330,9 +316,8 @@ func TestWorkflowWithGit(t *testing.T) {
 			failed, output := r.run("check", nil)
 			check.Equal(t, failed, c.fails)
 			check.Contains(t, output, c.output)
-			if summary, _ := os.ReadFile(filepath.Join(r.temp, "summary")); !strings.Contains(string(summary), c.summary) || (c.summary == "") != (len(summary) == 0) {
-				t.Errorf("got summary %q, want %q in it", summary, c.summary)
-			}
+			summary, _ := os.ReadFile(filepath.Join(r.temp, "summary"))
+			check.True(t, strings.Contains(string(summary), c.summary) && (c.summary == "") == (len(summary) == 0), "got summary %q, want %q in it", summary, c.summary)
 		})
 	}
 

@@ -62,8 +62,7 @@ http {
 // clear empties the cache: nginx treats a missing file as a miss.
 func (p *cachingProxy) clear(t *testing.T) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(p.dir, "cache", "*"))
-	check.OK(t, err)
+	files := check.Try(filepath.Glob(filepath.Join(p.dir, "cache", "*"))).OK(t)
 	for _, file := range files {
 		check.OK(t, os.Remove(file))
 	}
@@ -96,8 +95,7 @@ type answer struct {
 // because they have a quota.
 func (c caller) ask(t *testing.T, address, path string) answer {
 	t.Helper()
-	got, err := c.try(t.Context(), address, path)
-	check.OK(t, err)
+	got := check.Try(c.try(t.Context(), address, path)).OK(t)
 	return got
 }
 
@@ -269,16 +267,12 @@ func TestSharedCacheWithNginx(t *testing.T) {
 						}
 					}
 				}
-				if problem != "" {
-					t.Errorf("%s: %s after %s: %s (%s)", path, c.name, first.name, problem, got.Header.Get("X-Cache-Status"))
-				}
+				check.True(t, problem == "", "%s: %s after %s: %s (%s)", path, c.name, first.name, problem, got.Header.Get("X-Cache-Status"))
 			}
 		}
 	}
 	t.Logf("%d pairs of callers, %d from the cache", pairs, hits)
-	if hits < pairs/10 {
-		t.Errorf("got %d of %d responses from the cache, want at least a tenth", hits, pairs)
-	}
+	check.True(t, hits >= pairs/10, "got %d of %d responses from the cache, want at least a tenth", hits, pairs)
 
 	// A tag is for one encoding.
 	proxy.clear(t)
@@ -315,9 +309,8 @@ func TestSharedCacheWithNginx(t *testing.T) {
 		release string
 	}{{plain, "8"}, {zipped, "9"}} { // only the first was cached
 		got, want := c.caller.ask(t, proxy.address, "/api/v1/stats"), c.caller.ask(t, s.Address, "/api/v1/stats?as_of="+c.release)
-		if release := got.Header.Get("X-Service-Release"); release != c.release || !bytes.Equal(got.body, want.body) {
-			t.Errorf("got release %s with %s, want %s with %s", release, got.body, c.release, want.body)
-		}
+		release := got.Header.Get("X-Service-Release")
+		check.True(t, release == c.release && bytes.Equal(got.body, want.body), "got release %s with %s, want %s with %s", release, got.body, c.release, want.body)
 		got = c.caller.ask(t, proxy.address, feed)
 		if release := got.Header.Get("X-Service-Release"); release != c.release || string(got.body) != `{"data":{"feed":{"release":`+release+`}}}` {
 			t.Errorf("got release %s with %s, want %s", release, got.body, c.release)
@@ -332,9 +325,8 @@ func TestSharedCacheWithNginx(t *testing.T) {
 		caller caller
 		want   int
 	}{{owner, http.StatusGone}, {plain, http.StatusUnauthorized}, {owner, http.StatusGone}} {
-		if got := c.caller.ask(t, proxy.address, expired); got.StatusCode != c.want || got.Header.Get("X-Cache-Status") != "MISS" {
-			t.Errorf("expired token: got %d (%s), want %d from the server", got.StatusCode, got.Header.Get("X-Cache-Status"), c.want)
-		}
+		got := c.caller.ask(t, proxy.address, expired)
+		check.True(t, got.StatusCode == c.want && got.Header.Get("X-Cache-Status") == "MISS", "expired token: got %d (%s), want %d from the server", got.StatusCode, got.Header.Get("X-Cache-Status"), c.want)
 	}
 }
 
@@ -342,11 +334,8 @@ func TestSharedCacheWithNginx(t *testing.T) {
 func signIn(t *testing.T, cfg store.Config, email string) string {
 	t.Helper()
 	accounts := auth.NewAccounts(testkit.Open(t, cfg))
-	challenge, err := accounts.StartSignIn(t.Context(), email, auth.Sender{Network: email})
-	check.OK(t, err)
-	found, err := accounts.ConfirmationByLink(t.Context(), challenge.Link)
-	check.OK(t, err)
-	token, err := accounts.SignIn(t.Context(), found, "", "en")
-	check.OK(t, err)
+	challenge := check.Try(accounts.StartSignIn(t.Context(), email, auth.Sender{Network: email})).OK(t)
+	found := check.Try(accounts.ConfirmationByLink(t.Context(), challenge.Link)).OK(t)
+	token := check.Try(accounts.SignIn(t.Context(), found, "", "en")).OK(t)
 	return token
 }

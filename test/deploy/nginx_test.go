@@ -56,20 +56,17 @@ func TestDeploymentWithNginx(t *testing.T) {
 
 	t.Run("redirect to https", func(t *testing.T) {
 		plain := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-		response, err := plain.Get("http://" + front.plain + "/api/v1/stats?x=1")
-		check.OK(t, err)
+		response := check.Try(plain.Get("http://" + front.plain + "/api/v1/stats?x=1")).OK(t)
 		defer response.Body.Close()
-		if to := response.Header.Get("Location"); response.StatusCode != 308 || !strings.HasPrefix(to, "https://") || !strings.HasSuffix(to, "/api/v1/stats?x=1") {
-			t.Errorf("got %d to %q, want 308 to https", response.StatusCode, to)
-		}
+		to := response.Header.Get("Location")
+		check.True(t, response.StatusCode == 308 && strings.HasPrefix(to, "https://") && strings.HasSuffix(to, "/api/v1/stats?x=1"), "got %d to %q, want 308 to https", response.StatusCode, to)
 	})
 
 	// Three servers share one quota, and clients cannot forge their address.
 	t.Run("one quota", func(t *testing.T) {
 		granted := 0
 		for i := range 110 {
-			status, err := get("/api/v1/stats", "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i))
-			check.OK(t, err)
+			status := check.Try(get("/api/v1/stats", "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i))).OK(t)
 			if status == 200 {
 				granted++
 			} else if status != 429 {
@@ -119,9 +116,7 @@ func TestDeploymentWithNginx(t *testing.T) {
 						response.Body.Close()
 						if response.StatusCode == 429 {
 							rejected.Add(1)
-							if response.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(body), `{"error":"Too many`) {
-								t.Errorf("429: got %v %s, want Retry-After and a JSON error", response.Header, body)
-							}
+							check.True(t, response.Header.Get("Retry-After") != "" && strings.HasPrefix(string(body), `{"error":"Too many`), "429: got %v %s, want Retry-After and a JSON error", response.Header, body)
 						}
 					}
 				})
@@ -134,13 +129,11 @@ func TestDeploymentWithNginx(t *testing.T) {
 	t.Run("unbuffered events", func(t *testing.T) {
 		key := blackbox.NewKey(t, cfg, "pro")
 		ctx := wait.Context(t)
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+front.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
-		check.OK(t, err)
+		r := check.Try(http.NewRequestWithContext(ctx, http.MethodPost, "https://"+front.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))).OK(t)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "text/event-stream")
 		r.Header.Set("Authorization", "Bearer "+key)
-		response, err := client.Do(r)
-		check.OK(t, err)
+		response := check.Try(client.Do(r)).OK(t)
 		defer response.Body.Close()
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
 		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
@@ -230,9 +223,8 @@ func startDeployedNginx(t *testing.T, servers []*blackbox.Server) (deployedNginx
 	change("http {", fmt.Sprintf("http { client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;", dir))
 	file := filepath.Join(dir, "nginx.conf")
 	check.OK(t, os.WriteFile(file, []byte(config), 0o644))
-	if out, err := exec.Command(nginx, "-t", "-p", dir, "-c", file, "-g", "daemon off;").CombinedOutput(); err != nil {
-		t.Fatalf("nginx -t: got %v: %s, want a valid configuration", err, out)
-	}
+	out, err := exec.Command(nginx, "-t", "-p", dir, "-c", file, "-g", "daemon off;").CombinedOutput()
+	check.MustTrue(t, err == nil, "nginx -t: got %v: %s, want a valid configuration", err, out)
 	t.Cleanup(func() {
 		if output, _ := os.ReadFile(filepath.Join(dir, "error.log")); t.Failed() {
 			t.Logf("nginx: %s", output)
@@ -248,8 +240,7 @@ func certify(t *testing.T, dir string) *http.Client {
 	t.Helper()
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
-	key, err := x509.MarshalPKCS8PrivateKey(web.TLS.Certificates[0].PrivateKey)
-	check.OK(t, err)
+	key := check.Try(x509.MarshalPKCS8PrivateKey(web.TLS.Certificates[0].PrivateKey)).OK(t)
 	for name, block := range map[string]*pem.Block{
 		"fullchain.pem": {Type: "CERTIFICATE", Bytes: web.Certificate().Raw},
 		"privkey.pem":   {Type: "PRIVATE KEY", Bytes: key},

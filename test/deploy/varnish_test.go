@@ -20,8 +20,7 @@ import (
 func TestEdgeWithVarnish(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		editions, err := demo.Editions()
-		check.OK(t, err)
+		editions := check.Try(demo.Editions()).OK(t)
 		publish := func(number int) {
 			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", blackbox.WriteFile(t, "feed.ndjson", editions[number-1].Feed)))
 		}
@@ -77,9 +76,7 @@ func TestEdgeWithVarnish(t *testing.T) {
 		}
 		close(stop)
 		<-ended
-		if hits == 0 {
-			t.Error("got no tool from an earlier release, want some that have not changed")
-		}
+		check.True(t, hits != 0, "got no tool from an earlier release, want some that have not changed")
 
 		// Requests that depend on the caller bypass Varnish.
 		key := blackbox.NewKey(t, cfg, "developer")
@@ -97,9 +94,8 @@ func TestEdgeWithVarnish(t *testing.T) {
 		} {
 			check.Equal(t, c.ask(t, front, "/.purge").StatusCode, http.StatusForbidden, "purge with %s", name)
 		}
-		if text := s.Log.String(); strings.Contains(text, "s3cret") {
-			t.Error("got the credential in the log, want it hidden")
-		}
+		text := s.Log.String()
+		check.True(t, !strings.Contains(text, "s3cret"), "got the credential in the log, want it hidden")
 	})
 }
 

@@ -31,8 +31,7 @@ import (
 // deployReadme returns deploy/README.md.
 func deployReadme(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "README.md"))
-	check.OK(t, err)
+	text := check.Try(os.ReadFile(filepath.Join(repo.Root(t), "deploy", "README.md"))).OK(t)
 	return string(text)
 }
 
@@ -58,9 +57,8 @@ func runDocumented(t *testing.T, cfg store.Config, commands string, env ...strin
 	check.OK(t, os.Symlink(blackbox.Path(t), filepath.Join(here, "palmares")))
 	sh := exec.Command("sh", "-eu", "-c", commands)
 	sh.Env = append(blackbox.Command(t, cfg).Env, append(env, "PATH="+here+":"+tools+":"+os.Getenv("PATH"))...)
-	if out, err := sh.CombinedOutput(); err != nil {
-		t.Fatalf("%s: got %v, want success\n%s", commands, err, out)
-	}
+	out, err := sh.CombinedOutput()
+	check.MustTrue(t, err == nil, "%s: got %v, want success\n%s", commands, err, out)
 }
 
 // backUp backs up a database with the documented command.
@@ -102,9 +100,7 @@ func TestRestoredBackup(t *testing.T) {
 		key := fillAllTables(t, cfg, in)
 		before := allRows(t, cfg)
 		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "tools_versions", "sections_versions", "tool_search", "releases", "schema_migrations"} {
-			if before[table] == "" {
-				t.Errorf("%s: got no rows, want some to compare", table)
-			}
+			check.True(t, before[table] != "", "%s: got no rows, want some to compare", table)
 		}
 		export := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
 		first := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", "1")).Out
@@ -138,9 +134,8 @@ func TestRestoredBackup(t *testing.T) {
 			}
 		}
 		for _, header := range in.all()[had:] {
-			if id := header.Get("webhook-id"); eventNumber(t, id) <= eventNumber(t, newest) {
-				t.Errorf("got %s again, want only events after %s", id, newest)
-			}
+			id := header.Get("webhook-id")
+			check.True(t, eventNumber(t, id) > eventNumber(t, newest), "got %s again, want only events after %s", id, newest)
 		}
 	})
 }
@@ -161,13 +156,11 @@ func fillAllTables(t *testing.T, cfg store.Config, in *inbox) (key string) {
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
 	in.wait(t, 5)
 
-	jar, err := cookiejar.New(nil)
-	check.OK(t, err)
+	jar := check.Try(cookiejar.New(nil)).OK(t)
 	visitor := &http.Client{Jar: jar, Timeout: wait.Limit}
 	post := func(path string, form url.Values) {
 		t.Helper()
-		got, err := visitor.PostForm("http://"+s.Address+path, form)
-		check.OK(t, err)
+		got := check.Try(visitor.PostForm("http://"+s.Address+path, form)).OK(t)
 		_, _ = io.Copy(io.Discard, got.Body)
 		got.Body.Close()
 	}
@@ -193,8 +186,7 @@ func allRows(t *testing.T, cfg store.Config) map[string]string {
 		driver, address = "postgres", cfg.DatabaseURL
 		tables, rows = `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`, `SELECT x::text FROM "%s" x`
 	}
-	db, err := sql.Open(driver, address)
-	check.OK(t, err)
+	db := check.Try(sql.Open(driver, address)).OK(t)
 	defer db.Close()
 	all := map[string]string{}
 	for _, table := range queryStrings(t, db, tables) {
@@ -211,11 +203,9 @@ func allRows(t *testing.T, cfg store.Config) map[string]string {
 
 func queryStrings(t *testing.T, db *sql.DB, query string) (all []string) {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), query)
-	check.OK(t, err)
+	rows := check.Try(db.QueryContext(t.Context(), query)).OK(t)
 	defer rows.Close()
-	columns, err := rows.Columns()
-	check.OK(t, err)
+	columns := check.Try(rows.Columns()).OK(t)
 	for rows.Next() {
 		values, into := make([]any, len(columns)), make([]any, len(columns))
 		for i := range values {
@@ -242,9 +232,7 @@ func slugWithEmbeddings(t *testing.T, s *blackbox.Server) string {
 	t.Helper()
 	page := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/api/v1/tools?limit=1", "").Body)
 	slug := regexp.MustCompile(`"slug":\s*"([^"]+)"`).FindStringSubmatch(page)
-	if slug == nil {
-		t.Fatalf("got %s, want a tool", page)
-	}
+	check.MustTrue(t, slug != nil, "got %s, want a tool", page)
 	return slug[1]
 }
 
@@ -253,18 +241,15 @@ func newestEvent(t *testing.T, s *blackbox.Server) string {
 	t.Helper()
 	body := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", `{"query":"{changes(first: 1, order: newest_first) {nodes {id}}}"}`).Body)
 	id := regexp.MustCompile(`evt_\w+`).FindString(body)
-	if id == "" {
-		t.Fatalf("got %s, want an event", body)
-	}
+	check.MustTrue(t, id != "", "got %s, want an event", body)
 	return id
 }
 
 // eventNumber returns the number in an event ID.
 func eventNumber(t *testing.T, id string) (n int) {
 	t.Helper()
-	if _, err := fmt.Sscanf(regexp.MustCompile(`\d+`).FindString(id), "%d", &n); err != nil {
-		t.Fatalf("got %q, want an ID with a number", id)
-	}
+	_, err := fmt.Sscanf(regexp.MustCompile(`\d+`).FindString(id), "%d", &n)
+	check.MustTrue(t, err == nil, "got %q, want an ID with a number", id)
 	return n
 }
 
@@ -284,9 +269,8 @@ func TestBackupDuringWrites(t *testing.T) {
 				case <-end:
 					return
 				default:
-					if r := blackbox.Run(t, blackbox.Command(t, cfg, "import", "--force", feeds[i%2])); r.Code != 0 {
-						t.Errorf("import during a backup: got %s, want success", r.Err)
-					}
+					r := blackbox.Run(t, blackbox.Command(t, cfg, "import", "--force", feeds[i%2]))
+					check.True(t, r.Code == 0, "import during a backup: got %s, want success", r.Err)
 				}
 			}
 		})
@@ -308,9 +292,7 @@ func TestBackupDuringWrites(t *testing.T) {
 			restored := restore(t, cfg, backUp(t, cfg))
 			blackbox.MustRun(t, blackbox.Command(t, restored, "accounts", "show", latest))
 			got := blackbox.MustRun(t, blackbox.Command(t, restored, "export")).Out
-			if withoutHistory(got) != withoutHistory(exports[0]) && withoutHistory(got) != withoutHistory(exports[1]) {
-				t.Error("got a mix of catalogs, want one of the two")
-			}
+			check.True(t, withoutHistory(got) == withoutHistory(exports[0]) || withoutHistory(got) == withoutHistory(exports[1]), "got a mix of catalogs, want one of the two")
 			blackbox.MustRun(t, blackbox.Command(t, restored, "doctor", "--listen", "127.0.0.1:0"))
 		}
 		close(end)
@@ -322,9 +304,8 @@ func TestBackupCommand(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	file := filepath.Join(t.TempDir(), "backup.db")
-	if r := blackbox.Run(t, blackbox.Command(t, cfg, "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
-		t.Errorf("no database: got exit code %d and %q, want 1", r.Code, r.Err)
-	}
+	r := blackbox.Run(t, blackbox.Command(t, cfg, "backup", file))
+	check.True(t, r.Code == 1 && strings.Contains(r.Err, "there is no database in"), "no database: got exit code %d and %q, want 1", r.Code, r.Err)
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog())))
 	for range 2 { // the second replaces the first
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "backup", file))
@@ -339,9 +320,8 @@ func TestBackupCommand(t *testing.T) {
 	if r := blackbox.Run(t, blackbox.Command(t, cfg, "backup", filepath.Join(small, "backup.db"))); r.Code != 1 || !strings.Contains(r.Err, "full") {
 		t.Errorf("to a full disk: got exit code %d and %q, want 1", r.Code, r.Err)
 	}
-	if left, _ := os.ReadDir(small); len(left) > 0 {
-		t.Errorf("got temporary files %v, want none", left)
-	}
+	left, _ := os.ReadDir(small)
+	check.True(t, len(left) == 0, "got temporary files %v, want none", left)
 	if r := blackbox.Run(t, blackbox.Command(t, testkit.Postgres(t), "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "use pg_dump") {
 		t.Errorf("PostgreSQL: got exit code %d and %q, want 1 and a hint to use pg_dump", r.Code, r.Err)
 	}
@@ -368,9 +348,7 @@ func TestExportToOtherDatabase(t *testing.T) {
 		for _, path := range []string{"/api/v1/tools", "/api/v1/tools?page=2&limit=7&sort=name_asc", "/api/v1/pricing", "/api/v1/comparatifs", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats"} {
 			a, b := blackbox.ReadAll(t, one.Call(t, http.MethodGet, path, "").Body), blackbox.ReadAll(t, two.Call(t, http.MethodGet, path, "").Body)
 			b = strings.ReplaceAll(b, two.Address, one.Address)
-			if a != b || len(a) < 50 {
-				t.Errorf("%s: got\n%.500s\nwant\n%.500s", path, b, a)
-			}
+			check.True(t, a == b && len(a) >= 50, "%s: got\n%.500s\nwant\n%.500s", path, b, a)
 		}
 	})
 }

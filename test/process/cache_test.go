@@ -38,12 +38,9 @@ func TestImportsUnderLoad(t *testing.T) {
 				Total int `json:"tools_total"`
 				Data  []any
 			}
-			if err := json.Unmarshal([]byte(data), &body); err != nil || status != 200 {
-				t.Errorf("%s: got %d %s, want 200", path, status, data)
-			}
-			if body.Data != nil && len(body.Data) != body.Meta.Total {
-				t.Errorf("%s: got %d tools, want %d", path, len(body.Data), body.Meta.Total)
-			}
+			err := json.Unmarshal([]byte(data), &body)
+			check.True(t, err == nil && status == 200, "%s: got %d %s, want 200", path, status, data)
+			check.True(t, body.Data == nil || len(body.Data) == body.Meta.Total, "%s: got %d tools, want %d", path, len(body.Data), body.Meta.Total)
 			return header.Get("X-Service-Updated-At"), body.Meta.Total + body.Total
 		}
 		wantDate, wantTotal := read("/api/v1/stats") // the last import restores this catalog
@@ -56,9 +53,8 @@ func TestImportsUnderLoad(t *testing.T) {
 				for !stop.Load() {
 					sent.Add(1)
 					date, total := read(path)
-					if before, _ := totals.LoadOrStore(date, total); before != total {
-						t.Errorf("feed of %s: got %d tools, want %d as before", date, total, before)
-					}
+					before, _ := totals.LoadOrStore(date, total)
+					check.True(t, before == total, "feed of %s: got %d tools, want %d as before", date, total, before)
 				}
 			})
 		}
@@ -108,9 +104,7 @@ func TestDatabaseDown(t *testing.T) {
 		}
 		got := get("/api/embeddings/ecritoire-cie")
 		body, _ := io.ReadAll(got.Body)
-		if got.StatusCode != 503 || got.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(body), `{"error":"`) {
-			t.Errorf("uncached path: got %d %s, want 503", got.StatusCode, body)
-		}
+		check.True(t, got.StatusCode == 503 && got.Header.Get("Retry-After") != "" && strings.HasPrefix(string(body), `{"error":"`), "uncached path: got %d %s, want 503", got.StatusCode, body)
 	}
 	proxies.Restore()
 	wait.Until(t, "the server recovers", func() bool { return get("/api/embeddings/ecritoire-cie").StatusCode == 200 })
@@ -129,9 +123,8 @@ func TestEntityTags(t *testing.T) {
 		}
 		first := blackbox.Serve(t, cfg, "--demo")
 		want, body := tag(first)
-		if got, _ := tag(blackbox.Serve(t, cfg)); got != want {
-			t.Errorf("another server: got %s, want %s", got, want)
-		}
+		got, _ := tag(blackbox.Serve(t, cfg))
+		check.True(t, got == want, "another server: got %s, want %s", got, want)
 		_ = first.Cmd.Process.Signal(syscall.SIGTERM)
 		first.WaitForExit(t)
 		again := blackbox.Serve(t, cfg)

@@ -41,14 +41,10 @@ func TestKillDuringImport(t *testing.T) {
 		cfg := testkit.Copy(t, old)
 		killed, finished := 0, 0
 		for killed < kills {
-			if finished > 20*kills { // the duration is estimated from the last import
-				t.Fatalf("got %d of %d imports killed in time, want %d killed", killed, killed+finished, kills)
-			}
+			check.MustTrue(t, finished <= 20*kills, "got %d of %d imports killed in time, want %d killed", killed, killed+finished, kills) // the duration is estimated from the last import
 			died, took := killAfter(t, blackbox.Command(t, cfg, "import", feeds[1]), time.Duration(rand.Int64N(int64(length))))
 			got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
-			if got != exports[0] && got != exports[1] {
-				t.Fatal("got a mix of two catalogs, want the old or the new one")
-			}
+			check.MustTrue(t, got == exports[0] || got == exports[1], "got a mix of two catalogs, want the old or the new one")
 			if died {
 				killed++
 			} else {
@@ -108,9 +104,8 @@ func TestConcurrentImports(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out; !complete[withoutHistory(got)] {
-			t.Error("got a mix of catalogs, want one of them")
-		}
+		got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
+		check.True(t, complete[withoutHistory(got)], "got a mix of catalogs, want one of them")
 	})
 }
 
@@ -128,8 +123,6 @@ func TestImportLockTimeout(t *testing.T) {
 		err := holder.Exclusive(t.Context(), func(*ent.Tx) error {
 			return waiter.Exclusive(t.Context(), func(*ent.Tx) error { return nil })
 		})
-		if err == nil || err.Error() != "another import or migration is still running: try again when it has finished" {
-			t.Errorf("got %v, want another import or migration running", err)
-		}
+		check.True(t, err != nil && err.Error() == "another import or migration is still running: try again when it has finished", "got %v, want another import or migration running", err)
 	})
 }

@@ -28,8 +28,7 @@ import (
 // longer than those of the server.
 func newCookieClient(t *testing.T) *http.Client {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	check.OK(t, err)
+	jar := check.Try(cookiejar.New(nil)).OK(t)
 	client := &http.Client{
 		Jar: jar, Timeout: 5 * time.Minute, Transport: &http.Transport{},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -77,8 +76,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		t.Fatalf("sign-in: got %d %v %s, want 303", status, err, body)
 	}
 	link, _ := s.WaitForEmail(t, "ana@example.com", 0)
-	parsed, err := url.Parse(link)
-	check.OK(t, err)
+	parsed := check.Try(url.Parse(link)).OK(t)
 	token := url.Values{"token": {parsed.Query().Get("token")}}
 	if status, _, body, err := submit(client, "POST", base+"/login/confirm", token); err != nil || status != http.StatusSeeOther {
 		t.Fatalf("confirmation: got %d %v %s, want 303", status, err, body)

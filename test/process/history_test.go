@@ -18,8 +18,7 @@ import (
 // exports returns every release of a database as a feed, oldest first.
 func exports(t *testing.T, cfg store.Config) (all []string) {
 	t.Helper()
-	s, err := store.Open(t.Context(), cfg)
-	check.OK(t, err)
+	s := check.Try(store.Open(t.Context(), cfg)).OK(t)
 	defer s.Close() // so that the database can be copied later
 	for number := 1; ; number++ {
 		var buf bytes.Buffer
@@ -54,14 +53,10 @@ func TestKillKeepsHistory(t *testing.T) {
 		check.Must(t, len(want), 5, "releases")
 		cfg, killed, finished := testkit.Copy(t, old), 0, 0
 		for killed < kills {
-			if finished > 5*kills {
-				t.Fatalf("got %d of %d imports killed in time, want %d killed", killed, killed+finished, kills)
-			}
+			check.MustTrue(t, finished <= 5*kills, "got %d of %d imports killed in time, want %d killed", killed, killed+finished, kills)
 			died, took := killAfter(t, blackbox.Command(t, cfg, "import", feeds[3]), time.Duration(rand.Int64N(int64(length))))
 			got := exports(t, cfg)
-			if len(got) != 3 && len(got) != 4 {
-				t.Fatalf("got %d releases after an import was killed, want 3 or 4", len(got))
-			}
+			check.MustTrue(t, len(got) == 3 || len(got) == 4, "got %d releases after an import was killed, want 3 or 4", len(got))
 			for i := range got {
 				check.Must(t, got[i], want[i], "release %d after an import was killed", i+1)
 			}

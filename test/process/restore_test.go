@@ -30,18 +30,14 @@ func restoreOver(t *testing.T, cfg store.Config, backup string) {
 		})
 		return
 	}
-	db, err := sql.Open("sqlite", "file:"+store.File(cfg.DataDir)+"?_txlock=immediate&_pragma=busy_timeout(30000)")
-	check.OK(t, err)
+	db := check.Try(sql.Open("sqlite", "file:"+store.File(cfg.DataDir)+"?_txlock=immediate&_pragma=busy_timeout(30000)")).OK(t)
 	defer db.Close()
 	db.SetMaxOpenConns(1) // the attached database belongs to a connection
-	_, err = db.ExecContext(t.Context(), "ATTACH ? AS backup", backup)
-	check.OK(t, err)
+	check.Try(db.ExecContext(t.Context(), "ATTACH ? AS backup", backup)).OK(t)
 	tables := queryStrings(t, db, "SELECT name FROM backup.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-	tx, err := db.BeginTx(t.Context(), nil)
-	check.OK(t, err)
+	tx := check.Try(db.BeginTx(t.Context(), nil)).OK(t)
 	for _, table := range tables {
-		_, err := tx.ExecContext(t.Context(), fmt.Sprintf(`DELETE FROM main."%[1]s"; INSERT INTO main."%[1]s" SELECT * FROM backup."%[1]s"`, table))
-		check.OK(t, err)
+		check.Try(tx.ExecContext(t.Context(), fmt.Sprintf(`DELETE FROM main."%[1]s"; INSERT INTO main."%[1]s" SELECT * FROM backup."%[1]s"`, table))).OK(t)
 	}
 	check.OK(t, tx.Commit())
 }
@@ -79,9 +75,8 @@ func TestRestoreUnderServer(t *testing.T) {
 		}
 		wantCode := func(when, path string, want int, headers ...string) {
 			t.Helper()
-			if code, body, _ := get(path, headers...); code != want {
-				t.Errorf("%s, %s: got %d %.300s, want %d", when, path, code, body, want)
-			}
+			code, body, _ := get(path, headers...)
+			check.True(t, code == want, "%s, %s: got %d %.300s, want %d", when, path, code, body, want)
 		}
 		waitFor(2)
 		oldToken := token()
@@ -109,9 +104,8 @@ func TestRestoreUnderServer(t *testing.T) {
 		wantCode("published again", "/api/embeddings?sync="+oldToken, 200)
 		for _, path := range paths {
 			wantCode("published again", path, 200, "If-None-Match", tags[path])
-			if _, body, header := get(path); body == lost[path] || header.Get("ETag") == tags[path] {
-				t.Errorf("%s: got the response of a lost release, want one of the new release", path)
-			}
+			_, body, header := get(path)
+			check.True(t, body != lost[path] && header.Get("ETag") != tags[path], "%s: got the response of a lost release, want one of the new release", path)
 		}
 
 		restoreOver(t, cfg, empty)
@@ -120,15 +114,13 @@ func TestRestoreUnderServer(t *testing.T) {
 		wantCode("empty", "/api/embeddings?sync="+oldToken, 410)
 		for _, path := range []string{"/api/v1/tools?limit=200", "/api/embeddings"} {
 			var body struct{ Data []json.RawMessage }
-			if code, text, _ := get(path); code != 200 || json.Unmarshal([]byte(text), &body) != nil || len(body.Data) > 0 {
-				t.Errorf("empty, %s: got %d %.300s, want an empty list", path, code, text)
-			}
+			code, text, _ := get(path)
+			check.True(t, code == 200 && json.Unmarshal([]byte(text), &body) == nil && len(body.Data) == 0, "empty, %s: got %d %.300s, want an empty list", path, code, text)
 		}
 		publish(1)
 		waitFor(1)
 		wantCode("first release", "/api/embeddings?sync="+oldToken, 410)
-		if log := s.Log.String(); strings.Contains(log, "panic") {
-			t.Errorf("got a panic, want none\n%s", log)
-		}
+		log := s.Log.String()
+		check.True(t, !strings.Contains(log, "panic"), "got a panic, want none\n%s", log)
 	})
 }

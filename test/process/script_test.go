@@ -33,11 +33,9 @@ var update = flag.Bool("update", false, "write the expected files of scripts")
 //	empty                 uses another empty database of the same kind from here on
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	scripts, err := filepath.Glob("script/*.txtar")
-	check.OK(t, err)
+	scripts := check.Try(filepath.Glob("script/*.txtar")).OK(t)
 	for _, script := range scripts {
-		text, err := os.ReadFile(script)
-		check.OK(t, err)
+		text := check.Try(os.ReadFile(script)).OK(t)
 		t.Run(filepath.Base(script), func(t *testing.T) {
 			run := runScript(script, func(t *testing.T) store.Config { return testkit.SQLite(t) })
 			if !strings.HasPrefix(string(text), "# on both databases\n") {

@@ -45,9 +45,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	for name, s := range map[string]*blackbox.Server{"previous": older1, "new": newer} {
 		for _, key := range []string{first, second} {
-			if !accepted(s, key) {
-				t.Errorf("%s server: got a refused key, want both versions to accept it", name)
-			}
+			check.True(t, accepted(s, key), "%s server: got a refused key, want both versions to accept it", name)
 		}
 	}
 	changed := bytes.ReplaceAll(demo.Catalog(), []byte(`"Plume"`), []byte(`"Plume d’Or"`))
@@ -57,17 +55,13 @@ func TestRollingUpgrade(t *testing.T) {
 			_, body := s.Get(t, "/api/v1/tools/plume")
 			return body["name"] == "Plume d’Or"
 		})
-		if code, _ := s.Get(t, "/readyz"); code != http.StatusOK {
-			t.Errorf("%s server: got status %d, want it to be ready", name, code)
-		}
+		code, _ := s.Get(t, "/readyz")
+		check.True(t, code == http.StatusOK, "%s server: got status %d, want it to be ready", name, code)
 	}
 	older1.Kill()
-	if got := blackbox.Run(t, older("serve", "--listen", "127.0.0.1:0")); got.Code != 1 || !strings.Contains(got.Err, "upgrade palmares") {
-		t.Errorf("got %+v, want the previous version to refuse the newer database", got)
-	}
-	if !accepted(newer, second) {
-		t.Error("got a refused key, want the new server to go on")
-	}
+	got := blackbox.Run(t, older("serve", "--listen", "127.0.0.1:0"))
+	check.True(t, got.Code == 1 && strings.Contains(got.Err, "upgrade palmares"), "got %+v, want the previous version to refuse the newer database", got)
+	check.True(t, accepted(newer, second), "got a refused key, want the new server to go on")
 }
 
 // buildPrevious builds the program of the previous tag.
@@ -87,9 +81,7 @@ func buildPrevious(t *testing.T) string {
 		revision = strings.TrimSpace(string(git("log", "-1", "--diff-filter=A", "--format=%H^", "--", unshared)))
 	}
 	sources := git("archive", revision)
-	if sources == nil && git("rev-parse", "HEAD^") != nil {
-		t.Fatalf("got no sources of %s, want those of the previous version", revision)
-	}
+	check.MustTrue(t, sources != nil || git("rev-parse", "HEAD^") == nil, "got no sources of %s, want those of the previous version", revision)
 	if sources == nil {
 		testkit.SkipUnsupported(t, "the repository has no history: "+revision)
 	}
@@ -99,8 +91,7 @@ func buildPrevious(t *testing.T) string {
 	program := filepath.Join(folder, "previous")
 	build := exec.Command("go", "build", "-o", program, "./cmd/palmares")
 	build.Dir = folder
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", revision, err, out)
-	}
+	out, err := build.CombinedOutput()
+	check.MustTrue(t, err == nil, "%s: %v\n%s", revision, err, out)
 	return program
 }

@@ -70,8 +70,7 @@ func lastSent(t *testing.T, got []http.Header) map[string]int {
 	t.Helper()
 	all := map[string]int{}
 	for _, header := range got {
-		at, err := strconv.Atoi(header.Get("webhook-timestamp"))
-		check.OK(t, err)
+		at := check.Try(strconv.Atoi(header.Get("webhook-timestamp"))).OK(t)
 		id := header.Get("webhook-id")
 		all[id] = max(all[id], at)
 	}
@@ -83,9 +82,7 @@ func lastSent(t *testing.T, got []http.Header) map[string]int {
 func expireLeases(t *testing.T, db *store.Store) {
 	t.Helper()
 	n, err := db.Write.Endpoint.Update().Where(endpoint.LeasedByNEQ("")).SetLeasedUntil(time.Now().UTC().Add(-time.Minute)).Save(t.Context())
-	if err != nil || n == 0 {
-		t.Fatalf("got %d leased endpoints, %v, want at least 1", n, err)
-	}
+	check.MustTrue(t, err == nil && n != 0, "got %d leased endpoints, %v, want at least 1", n, err)
 }
 
 // If a server dies during deliveries, the next one sends the same events again,
@@ -98,9 +95,7 @@ func TestKillDuringDelivery(t *testing.T) {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
 		secret := blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL, "--events", "catalog.published,tool.updated,price.changed"))
-		if !strings.HasPrefix(secret.Out, "whsec_") || strings.Contains(secret.Err, "whsec_") {
-			t.Errorf("got %q and %q, want the secret on standard output only", secret.Out, secret.Err)
-		}
+		check.True(t, strings.HasPrefix(secret.Out, "whsec_") && !strings.Contains(secret.Err, "whsec_"), "got %q and %q, want the secret on standard output only", secret.Out, secret.Err)
 		in.silent.Store(true)
 		first := blackbox.Serve(t, cfg)
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
@@ -124,9 +119,7 @@ func TestKillDuringDelivery(t *testing.T) {
 			return true
 		})
 		for _, s := range []*blackbox.Server{first, second} {
-			if strings.Contains(s.Log.String(), "whsec_") {
-				t.Error("got a secret in the log, want none")
-			}
+			check.True(t, !strings.Contains(s.Log.String(), "whsec_"), "got a secret in the log, want none")
 		}
 	})
 }
@@ -158,9 +151,7 @@ func TestKilledImportAndEvents(t *testing.T) {
 			releases := db.Read.Release.Query().Order(release.ByID()).IDsX(t.Context())
 			published := db.Read.JournalEntry.Query().Where(journalentry.Event(journal.EventCatalogPublished)).Order(journalentry.ByID()).
 				Select(journalentry.FieldReleaseNumber).IntsX(t.Context())
-			if !slices.Equal(published, releases) {
-				t.Fatalf("got catalog.published events of releases %v, want %v", published, releases)
-			}
+			check.MustTrue(t, slices.Equal(published, releases), "got catalog.published events of releases %v, want %v", published, releases)
 		}
 		t.Logf("%d killed, %d releases", killed, db.Read.Release.Query().CountX(t.Context()))
 	})
@@ -175,15 +166,13 @@ func TestWebhooksCommands(t *testing.T) {
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 5, Seed: 1})))
 	fails := func(want string, args ...string) {
 		t.Helper()
-		if r := blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); r.Code == 0 || !strings.Contains(r.Err, want) {
-			t.Errorf("%v: got exit code %d and %q, want an error with %q", args, r.Code, r.Err, want)
-		}
+		r := blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...))
+		check.True(t, r.Code != 0 && strings.Contains(r.Err, want), "%v: got exit code %d and %q, want an error with %q", args, r.Code, r.Err, want)
 	}
 	prints := func(want string, args ...string) {
 		t.Helper()
-		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); !strings.Contains(r.Out, want) || strings.Contains(r.Err, "whsec_") {
-			t.Errorf("%v: got %q and %q, want %q", args, r.Out, r.Err, want)
-		}
+		r := blackbox.MustRun(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...))
+		check.True(t, strings.Contains(r.Out, want) && !strings.Contains(r.Err, "whsec_"), "%v: got %q and %q, want %q", args, r.Out, r.Err, want)
 	}
 	fails("Pro plan", "add", "free@example.com", in.URL)
 	fails("There is no account", "add", "nobody@example.com", in.URL)
@@ -195,9 +184,8 @@ func TestWebhooksCommands(t *testing.T) {
 	prints("whsec_", "add", "pro@example.com", in.URL, "--events", "tool.created", "--categories", "code,voix")
 	prints("active", "list")
 	prints("tool.created", "list", "pro@example.com")
-	if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "list")); strings.Contains(r.Out, "whsec_") {
-		t.Error("got the secret in the list, want it hidden")
-	}
+	r := blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "list"))
+	check.True(t, !strings.Contains(r.Out, "whsec_"), "got the secret in the list, want it hidden")
 	prints("The test event was delivered: status 200", "test", "1")
 	fails("There is no such endpoint", "test", "7")
 	prints("within seconds", "replay", "1", "--since", "2026-01-01T00:00:00Z")
@@ -225,9 +213,8 @@ func TestWebhooksResume(t *testing.T) {
 		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code == 0 || !strings.Contains(got.Err, "Enable it before you resend events") {
 			t.Errorf("replay while disabled: got exit code %d and %q, want an error that suggests resuming", got.Code, got.Err)
 		}
-		if got := webhooks("resume", "7"); got.Code == 0 || !strings.Contains(got.Err, "There is no such endpoint") {
-			t.Errorf("resume of an unknown endpoint: got exit code %d and %q, want an error", got.Code, got.Err)
-		}
+		got := webhooks("resume", "7")
+		check.True(t, got.Code != 0 && strings.Contains(got.Err, "There is no such endpoint"), "resume of an unknown endpoint: got exit code %d and %q, want an error", got.Code, got.Err)
 		if got := webhooks("resume", "1"); got.Code != 0 || !strings.Contains(got.Out, "Endpoint 1 is active") {
 			t.Errorf("resume: got exit code %d, %q and %q, want success", got.Code, got.Out, got.Err)
 		}

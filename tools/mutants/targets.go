@@ -21,7 +21,7 @@ var targets = []target{
 	{
 		name:   "quota",
 		files:  []string{"internal/core/quota/quota.go", "internal/core/quota/gate.go", "internal/core/client/client.go", "internal/core/limiter/rate.go", "internal/core/limiter/slots.go"},
-		suites: []suite{{"internal/core/quota", "."}, {"internal/core/client", "."}, {"internal/core/limiter", "."}},
+		suites: []suite{{"internal/core/quota", "."}, {"internal/core/client", "."}, {"internal/core/limiter", "."}, {"internal/server", "^(TestKeysAndQuotas|TestNobodyPaysForLittle|TestPathsFollowTheirPolicy)$"}},
 	},
 	{
 		name:   "cost",
@@ -31,7 +31,7 @@ var targets = []target{
 	{
 		name:   "sync tokens",
 		files:  []string{"graph/sync.go", "internal/catalog/release/sync.go"},
-		suites: []suite{{"internal/catalog/release", "^FuzzSyncToken$"}, {"rest", "^TestSync"}, {"graph", "^TestHistoryIsLoadedLast$"}},
+		suites: []suite{{"internal/catalog/release", "^(FuzzSyncToken|TestTokenOfALaterRelease)$"}, {"rest", "^(TestSync|TestUnknownValues$)"}, {"graph", "^TestHistoryIsLoadedLast$"}},
 	},
 	{
 		name:   "cache keys",

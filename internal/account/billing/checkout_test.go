@@ -166,9 +166,7 @@ func TestManySubscriptions(t *testing.T) {
 
 func TestSync(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		if err := s.Sync(t.Context(), s.account); err != nil { // not a customer yet
-			t.Fatal(err)
-		}
+		check.OK(t, s.Sync(t.Context(), s.account)) // not a customer yet
 		s.customer()
 		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		check.OK(t, s.Sync(t.Context(), s.account))
@@ -322,9 +320,7 @@ func TestCallLimit(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		if err := s.Cancel(t.Context(), s.account); err != nil { // not a customer yet
-			t.Fatal(err)
-		}
+		check.OK(t, s.Cancel(t.Context(), s.account)) // not a customer yet
 		live, over := s.subscribed(), s.started(stripe.SubscriptionStatusCanceled)
 		s.fake.set("cus_1", live, over)
 		check.OK(t, s.Cancel(t.Context(), s.account))

@@ -154,19 +154,6 @@ func (s *fixture) wantAppliedOnce() {
 	check.Equal(s.t, row.Revision, 1)
 }
 
-// The order of events does not matter, because the state is read from Stripe.
-func TestReorderedEvents(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		old := s.subscribed()
-		old.status = stripe.SubscriptionStatusCanceled
-		s.wait(time.Hour)
-		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, s.started(stripe.SubscriptionStatusActive), old)
-		s.wantStatus(s.send(s.event(stripe.EventTypeCustomerSubscriptionDeleted)), http.StatusOK)
-		s.wantPlan(auth.Pro)
-		check.Equal(t, s.emails(), 0, "emails")
-	})
-}
-
 // A state that was read first and is saved last must not win.
 func TestOvertakenEvent(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {

@@ -178,11 +178,8 @@ func (s *fixture) wantActive(keys []string, want int) {
 		w := httptest.NewRecorder()
 		ring.ServeHTTP(w, r)
 		suspended := w.Code == http.StatusUnauthorized && strings.Contains(w.Body.String(), "suspended")
-		if opens := w.Code == http.StatusNoContent; opens != (age < want) || suspended == opens {
-			s.t.Errorf("key %d: got status %d %s, want %d active keys", age+1, w.Code, w.Body, want)
-		}
+		opens := w.Code == http.StatusNoContent
+		check.True(s.t, opens == (age < want) && suspended != opens, "key %d: got status %d %s, want %d active keys", age+1, w.Code, w.Body, want)
 	}
-	if !slices.IsSortedFunc(rows, func(a, b *ent.APIKey) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
-		s.t.Error("got keys in another order, want the oldest first")
-	}
+	check.True(s.t, slices.IsSortedFunc(rows, func(a, b *ent.APIKey) int { return a.CreatedAt.Compare(b.CreatedAt) }), "got keys in another order, want the oldest first")
 }

@@ -318,9 +318,8 @@ func TestRegistrations(t *testing.T) {
 			continue
 		}
 		for _, redirect := range got["redirect_uris"].([]any) {
-			if request, err := k.parse(query(got["client_id"].(string), redirect.(string))); err != nil || request.Client.Name != got["client_name"] {
-				t.Errorf("%s: got %v, want it allowed", redirect, err)
-			}
+			request, err := k.parse(query(got["client_id"].(string), redirect.(string)))
+			check.True(t, err == nil && request.Client.Name == got["client_name"], "%s: got %v, want it allowed", redirect, err)
 		}
 		if len(got["client_id"].(string)) > 600 {
 			t.Errorf("%s: got an id of %d characters, want at most 600", name, len(got["client_id"].(string)))
@@ -509,9 +508,7 @@ func TestMetadata(t *testing.T) {
 		"issuer": base, "authorization_endpoint": base + "/oauth/authorize", "authorization_response_iss_parameter_supported": true,
 		"client_id_metadata_document_supported": true, "code_challenge_methods_supported": "[S256]",
 	} {
-		if status != 200 || fmt.Sprint(got[name]) != fmt.Sprint(want) {
-			t.Errorf("%s: got %d %v, want %v", name, status, got[name], want)
-		}
+		check.True(t, status == 200 && fmt.Sprint(got[name]) == fmt.Sprint(want), "%s: got %d %v, want %v", name, status, got[name], want)
 	}
 	for _, path := range []string{"", "/mcp"} {
 		status, got := k.send("GET", ResourcePath+path, "")
@@ -675,8 +672,7 @@ func newFuzzServer(f *testing.F) *Server {
 	f.Helper()
 	db := testkit.Open(f, testkit.SQLite(f))
 	log := slog.New(slog.DiscardHandler)
-	s, err := New(f.Context(), Config{Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Store: db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log})
-	check.OK(f, err)
+	s := check.Try(New(f.Context(), Config{Resources: Resources{base, "/mcp"}, ServiceName: "Palmarès", Store: db, Keyring: auth.NewKeyring(db, log, auth.Rules{}), Log: log})).OK(f)
 	s.transport = publish("")
 	return s
 }
@@ -772,9 +768,8 @@ func FuzzAuthorize(f *testing.F) {
 		case errors.As(err, &rejection):
 			location = rejection.Location
 		default:
-			if status := problem.Of(err).Code.Status(); status >= 500 {
-				t.Errorf("%q: got %v, want no server error", query, err)
-			}
+			status := problem.Of(err).Code.Status()
+			check.True(t, status < 500, "%q: got %v, want no server error", query, err)
 			return
 		}
 		to := check.Try(url.Parse(location)).OK(t, "%q: %q", query, location)

@@ -237,9 +237,8 @@ func TestNotAFeed(t *testing.T) {
 		{"nested too deeply", validHeader + "\n" + `{"type":"tool","x":` + strings.Repeat("[", 200_000), `line 2: tool: the line is not valid JSON`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := read(t, c.feed); !strings.HasPrefix(got, c.want) || strings.Contains(got, "\n") {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			got := read(t, c.feed)
+			check.True(t, strings.HasPrefix(got, c.want) && !strings.Contains(got, "\n"), "got  %s\nwant %s", got, c.want)
 		})
 	}
 }
@@ -290,7 +289,9 @@ func TestAtMostAHundredErrors(t *testing.T) {
 	for i := range 250 {
 		fmt.Fprintf(&feed, "{\"type\":\"category\",\"slug\":\"c-%d\"}\n", i)
 	}
-	lines := strings.Split(read(t, feed.String()), "\n")
+	_, err := Check(t.Context(), NewLines(once{io.MultiReader(strings.NewReader(feed.String()), failingDisk{})}), nil, nil)
+	check.MustTrue(t, err != nil, "got no error, want those of the first lines") // the rest is not read
+	lines := strings.Split(err.Error(), "\n")
 	check.Must(t, len(lines), 101)
 	check.Equal(t, lines[100], "only the first 100 faults are shown")
 	check.Equal(t, lines[99], `line 101: category "c-99": label: is required, but missing`)
@@ -343,11 +344,20 @@ type failingDisk struct{}
 
 func (failingDisk) Read([]byte) (int, error) { return 0, errors.New("input/output error") }
 
+func (failingDisk) Seek(int64, int) (int64, error) { return 0, errors.New("input/output error") }
+
 func TestFailingDiskIsNotAValidationError(t *testing.T) {
-	_, err := Check(t.Context(), NewLines(once{io.MultiReader(strings.NewReader(validHeader+"\n"), failingDisk{})}), nil, nil)
-	var errs *ValidationError
-	check.Fails(t, err)
-	check.True(t, !errors.As(err, &errs), "got %v, want an error that is not a ValidationError", err)
+	for _, disk := range []io.ReadSeeker{once{io.MultiReader(strings.NewReader(validHeader+"\n"), failingDisk{})}, failingDisk{}} {
+		_, err := Check(t.Context(), NewLines(disk), nil, nil)
+		check.Is(t, err, errUnreadable)
+	}
+}
+
+func TestReadReportsProgress(t *testing.T) {
+	feed, done, total := strings.Join(validLines, "\n"), int64(0), int64(0)
+	check.Try(Check(t.Context(), NewLines(strings.NewReader(feed)), func(d, of int64) { done, total = d, of }, nil)).OK(t)
+	check.Equal(t, done, int64(len(feed)), "done")
+	check.Equal(t, total, done, "total")
 }
 
 // FuzzRead checks that errors of a feed have lines, and that a feed does not change when it
@@ -372,9 +382,8 @@ func FuzzRead(f *testing.F) {
 		check.OK(t, out.Flush())
 		after := check.Try(Check(context.Background(), NewLines(bytes.NewReader(again.Bytes())), nil, nil)).OK(t, "reading the feed that was written")
 		for slug, tool := range before.Tools {
-			if other := after.Tools[slug]; other == nil || other.Fingerprint != tool.Fingerprint || other.HistoryHash != tool.HistoryHash {
-				t.Errorf("tool %s after writing: got %+v, want %+v", slug, other, tool)
-			}
+			other := after.Tools[slug]
+			check.True(t, other != nil && other.Fingerprint == tool.Fingerprint && other.HistoryHash == tool.HistoryHash, "tool %s after writing: got %+v, want %+v", slug, other, tool)
 		}
 		check.Equal(t, len(before.Comparisons), len(after.Comparisons), "after writing")
 		check.Equal(t, len(before.Categories), len(after.Categories), "after writing")

@@ -140,9 +140,8 @@ func TestSameFiles(t *testing.T) {
 		check.Try(Write(t.Context(), s, 3, t.TempDir(), Kinds{Parquet: true}, nil)).Is(t, store.ErrNoRelease, "a pruned release")
 		_, written := write(t, s, 5)
 		for _, f := range written[1:] {
-			if same := f.SHA256 == known[5][f.Name]; same == slices.Contains([]string{"history.parquet", "releases.parquet"}, f.Name) {
-				t.Errorf("%s after pruning: got the same content %v, want only history and releases to differ", f.Name, same)
-			}
+			same := f.SHA256 == known[5][f.Name]
+			check.True(t, same != slices.Contains([]string{"history.parquet", "releases.parquet"}, f.Name), "%s after pruning: got the same content %v, want only history and releases to differ", f.Name, same)
 		}
 	})
 }
@@ -163,9 +162,7 @@ func TestParquetColumns(t *testing.T) {
 		for _, group := range p.Metadata().RowGroups {
 			check.True(t, len(group.SortingColumns) != 0, "%s: got no sorting columns, want the key", f.Name)
 			for _, c := range group.Columns {
-				if c.MetaData.Statistics.MinValue == nil && c.MetaData.Statistics.NullCount != c.MetaData.NumValues {
-					t.Errorf("%s: got no statistics of %v, want bounds", f.Name, c.MetaData.PathInSchema)
-				}
+				check.True(t, c.MetaData.Statistics.MinValue != nil || c.MetaData.Statistics.NullCount == c.MetaData.NumValues, "%s: got no statistics of %v, want bounds", f.Name, c.MetaData.PathInSchema)
 			}
 		}
 		for _, column := range p.Schema().Fields() {
@@ -268,9 +265,8 @@ func TestFormat(t *testing.T) {
 		fmt.Fprintln(hash, f.SHA256)
 	}
 	const want = "424c69bb085a0a4989ba868391e8603112fe73f2c01a32d5fe2a05b8bc390dca"
-	if got := hex.EncodeToString(hash.Sum(nil)); got != want || Format != 3 {
-		t.Errorf("got %s in format %d, want %s in format 3", got, Format, want)
-	}
+	got := hex.EncodeToString(hash.Sum(nil))
+	check.True(t, got == want && Format == 3, "got %s in format %d, want %s in format 3", got, Format, want)
 }
 
 func TestSnappy(t *testing.T) {
@@ -373,9 +369,8 @@ func TestArchiveInterrupted(t *testing.T) {
 	a.stop()
 	a.turn.Release(1)
 	check.Try(a.Get(t.Context(), release, 1, Requester{})).Fails(t)
-	if got := entries(t, folder); len(got) > 0 {
-		t.Errorf("got %v, want nothing", got)
-	}
+	got := entries(t, folder)
+	check.True(t, len(got) == 0, "got %v, want nothing", got)
 	_, err := newArchive(t, s, folder, 1<<30).Get(t.Context(), release, 1, Requester{})
 	check.Equal(t, err, nil)
 }
@@ -494,8 +489,7 @@ func TestArchiveFullDisk(t *testing.T) {
 	for _, size := range []int{16 << 10, 64 << 10} { // a Parquet file or SQLite does not fit
 		folder := testkit.SmallDisk(t, size)
 		check.Try(newArchive(t, s, folder, 1<<30).Get(t.Context(), releases(t, s)[0], 1, Requester{})).Fails(t, "files on a disk of %d bytes", size)
-		if got := entries(t, folder); len(got) > 0 {
-			t.Errorf("got %v on the full disk, want nothing", got)
-		}
+		got := entries(t, folder)
+		check.True(t, len(got) == 0, "got %v on the full disk, want nothing", got)
 	}
 }

@@ -287,9 +287,7 @@ func TestManyErrors(t *testing.T) {
 	replace(t, files, "tools/plume.md", "name: Plume", "name: &x Plume")
 	replace(t, files, "cimetiere/vieux-bot.md", "acquis", "perdu")
 	_, err := export(t, files)
-	if err == nil || strings.Count(err.Error(), "\n") != 2 || strings.Contains(err.Error(), "no tool") {
-		t.Errorf("got %v, want three errors, without those that follow from them", err)
-	}
+	check.True(t, err != nil && strings.Count(err.Error(), "\n") == 2 && !strings.Contains(err.Error(), "no tool"), "got %v, want three errors, without those that follow from them", err)
 	for i := range 150 {
 		replace(t, files, fmt.Sprintf("tools/t%d.md", i), "", "x")
 	}
@@ -425,9 +423,8 @@ func TestNew(t *testing.T) {
 		name := check.Try(New(dir, recordType, slug, "2026-11-17")).OK(t)
 		path := filepath.Join(dir, name)
 		text := check.Try(os.ReadFile(path)).OK(t)
-		if _, err := export(t, os.DirFS(dir)); err == nil || strings.Count(err.Error(), name) != strings.Count(lines, "\n") {
-			t.Errorf("%s: got %v, want an error for each field to fill in", name, err)
-		}
+		_, err := export(t, os.DirFS(dir))
+		check.True(t, err != nil && strings.Count(err.Error(), name) == strings.Count(lines, "\n"), "%s: got %v, want an error for each field to fill in", name, err)
 		filled := string(text)
 		for line := range strings.Lines(lines) {
 			field, _, _ := strings.Cut(line, ":")
@@ -436,9 +433,7 @@ func TestNew(t *testing.T) {
 		}
 		// Every optional field is there as a comment that needs only a value.
 		for _, field := range record.FieldNames(recordType) {
-			if field != "slug" && !strings.Contains(filled, "\n"+field+": ") && !strings.Contains(filled, "\n# "+field+":\n") {
-				t.Errorf("%s: got\n%s\nwant field %s", name, text, field)
-			}
+			check.True(t, field == "slug" || strings.Contains(filled, "\n"+field+": ") || strings.Contains(filled, "\n# "+field+":\n"), "%s: got\n%s\nwant field %s", name, text, field)
 		}
 		check.OK(t, os.WriteFile(path, []byte(filled), 0o644))
 		got := check.Try(export(t, os.DirFS(dir))).OK(t, name)
@@ -504,9 +499,8 @@ func TestEditsRefuseLinks(t *testing.T) {
 	check.OK(t, os.Rename(tool, filepath.Join(outside, "plume.md")))
 	check.OK(t, os.Symlink(filepath.Join(outside, "plume.md"), tool))
 	const what = " is a symbolic link, which is not followed; replace it with what it refers to"
-	if _, err := Retire(t.Context(), dir, &record.Retired{Slug: "plume", Reason: "pivot", RetiredAt: "2026-11-17"}); err == nil || err.Error() != "tools/plume.md"+what {
-		t.Errorf("got %v, want tools/plume.md%s", err, what)
-	}
+	_, err := Retire(t.Context(), dir, &record.Retired{Slug: "plume", Reason: "pivot", RetiredAt: "2026-11-17"})
+	check.True(t, err != nil && err.Error() == "tools/plume.md"+what, "got %v, want tools/plume.md%s", err, what)
 	check.OK(t, os.RemoveAll(filepath.Join(dir, "tools")))
 	check.OK(t, os.Symlink(outside, filepath.Join(dir, "tools")))
 	if _, err := New(dir, record.TypeTool, "encre", "2026-11-17"); err == nil || err.Error() != "tools"+what {

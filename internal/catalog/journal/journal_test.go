@@ -78,9 +78,8 @@ func TestEventsMatchTheirSchemas(t *testing.T) {
 		for _, event := range allEvents(t, s) {
 			body := event.JSON()
 			value := check.Try(jsonschema.UnmarshalJSON(bytes.NewReader(body))).OK(t, "for %s", string(body))
-			if err := schemas[event.Type].Validate(value); err != nil {
-				t.Errorf("got %v, want a match with the schema of %s:\n%s", err, event.Type, body)
-			}
+			err := schemas[event.Type].Validate(value)
+			check.True(t, err == nil, "got %v, want a match with the schema of %s:\n%s", err, event.Type, body)
 			seen[event.Type] = true
 			forms[event.Type+form(event.Before != nil)+form(event.After != nil)] = true
 			for _, other := range journal.Events {

@@ -150,9 +150,9 @@ func TestDisable(t *testing.T) {
 	} {
 		c := newChecker(Options{Today: today})
 		c.record(2, first, []feed.Comment{{Line: 4, Text: text}})
-		if got := c.finish(); len(got) != 1 || got[0].Rule != LintComment || got[0].comment != 4 || got[0].Message != want {
-			t.Errorf("%q: got %+v, want %q", text, got, want)
-		}
+		got := c.finish()
+		check.Must(t, len(got), 1, "findings of %q", text)
+		check.Equal(t, *got[0], Finding{number: 2, Record: `tool "a"`, Rule: LintComment, Severity: Error, Message: want, comment: 4}, text)
 	}
 }
 
@@ -179,9 +179,8 @@ func TestNamesAreNotComparedPairwise(t *testing.T) {
 // Every rule can be explained.
 func TestExplanations(t *testing.T) {
 	for _, rule := range Rules {
-		if known, _ := FindRule(rule.Name); known == nil || rule.Explanation == "" || !slices.Contains([]string{Error, Warning}, rule.Severity) {
-			t.Errorf("got rule %+v, want a known severity and an explanation", rule)
-		}
+		known, _ := FindRule(rule.Name)
+		check.True(t, known != nil && rule.Explanation != "" && slices.Contains([]string{Error, Warning}, rule.Severity), "got rule %+v, want a known severity and an explanation", rule)
 	}
 }
 
@@ -193,8 +192,7 @@ func FuzzDisable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, directive string) {
 		name, problem := readDisable(directive)
 		check.MustTrue(t, (name == "") != (problem == ""), "%q: got rule %q and problem %q, want one of them", directive, name, problem)
-		if rule, _ := FindRule(name); name != "" && (rule == nil || rule.always) {
-			t.Errorf("%q: got rule %q, want one that can be disabled", directive, name)
-		}
+		rule, _ := FindRule(name)
+		check.True(t, name == "" || rule != nil && !rule.always, "%q: got rule %q, want one that can be disabled", directive, name)
 	})
 }

@@ -98,9 +98,8 @@ func TestPercentIsExact(t *testing.T) {
 			halves++
 		}
 		got := pricing.Percent(float64(from)/100, float64(to)/100)
-		if want := float64(hundredths) / 100; got == nil || *got != want {
-			t.Errorf("from %d to %d cents: got %v, want %v", from, to, got, want)
-		}
+		want := float64(hundredths) / 100
+		check.True(t, got != nil && *got == want, "from %d to %d cents: got %v, want %v", from, to, got, want)
 	}
 	check.True(t, halves >= 20, "got %d halves, want at least 20", halves)
 }
@@ -149,9 +148,8 @@ func FuzzPrice(f *testing.F) {
 			t.Errorf("%q: got %v, %q and %+v, want an amount per period", text, amount, unit, price)
 		}
 		written := strconv.FormatFloat(amount, 'f', -1, 64) + " €/" + unit
-		if again := pricing.Read(written); again.Amount != amount || again.Unit != unit || again.Billing != price.Billing {
-			t.Errorf("%q: got %+v after writing, want %+v", text, again, price)
-		}
+		again := pricing.Read(written)
+		check.True(t, again.Amount == amount && again.Unit == unit && again.Billing == price.Billing, "%q: got %+v after writing, want %+v", text, again, price)
 		if _, _, ok := pricing.Parse(other); !ok {
 			return
 		}

@@ -215,9 +215,7 @@ func TestRefusedImports(t *testing.T) {
 			t.Helper()
 			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{})
 			var implausible *publish.ImplausibleError
-			if !errors.As(err, &implausible) || implausible.Reason != want {
-				t.Errorf("%s: got %v, want %s", name, err, want)
-			}
+			check.True(t, errors.As(err, &implausible) && implausible.Reason == want, "%s: got %v, want %s", name, err, want)
 			expect(t, name, export(t, s), before)
 		}
 		refused("three tools removed", "the feed would remove or retire 3 of 10 active tools, more than a fifth; use --force to import it anyway",
@@ -282,9 +280,7 @@ func TestFeedChangesDuringImport(t *testing.T) {
 			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 				_, err := publish.Import(t.Context(), s, feed.NewLines(&changingFeed{Reader: bytes.NewReader(first), next: next}), publish.Options{})
 				const want = "the feed changed while it was being read"
-				if err == nil || !strings.HasPrefix(err.Error(), want) {
-					t.Errorf("got %v, want %s", err, want)
-				}
+				check.True(t, err != nil && strings.HasPrefix(err.Error(), want), "got %v, want %s", err, want)
 				rel, _ := s.CurrentRelease(t.Context())
 				check.Equal(t, rel, nil)
 			})

@@ -58,9 +58,7 @@ func TestNewPrices(t *testing.T) {
 			now := &record.Tool{Pricing: "payant", Price: "20 €/mois", UpdatedAt: "2026-11-05", PriceHistory: c.listed}
 			last := &lastPrice{Pricing: "payant", Price: "10 €/mois", UpdatedAt: "2026-11-01"}
 			got, current := newPrices(now, last, c.stored)
-			if fmt.Sprint(got) != fmt.Sprint(c.want) || current == nil || *current != c.current {
-				t.Errorf("got  %v, current %v\nwant %v, current %v", got, current, c.want, c.current)
-			}
+			check.True(t, fmt.Sprint(got) == fmt.Sprint(c.want) && current != nil && *current == c.current, "got  %v, current %v\nwant %v, current %v", got, current, c.want, c.current)
 		})
 	}
 }

@@ -83,8 +83,7 @@ func TestJournalCategories(t *testing.T) {
 			feedtest.Comparison("duel", "a", "v"), hides))
 		publishFeed(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), feedtest.Tool("stays", priced("15 €/mois", "2026-11-02")), moved,
 			feedtest.Tool("in-set", first, in("voix"), func(t *record.Tool) { t.Sections = nil }), feedtest.Tool("back", in("voix")), &hidden), publish.Options{Force: true})
-		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2), journalentry.EventNotNil()).Order(journalentry.ByID()).All(t.Context())
-		check.OK(t, err)
+		entries := check.Try(s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2), journalentry.EventNotNil()).Order(journalentry.ByID()).All(t.Context())).OK(t)
 		var got []string
 		for _, e := range entries {
 			got = append(got, fmt.Sprintf("%s %s: %s/%s", *e.Event, e.Slug, e.Category, e.OtherCategory))
@@ -206,8 +205,7 @@ func TestEmbeddingsEventFields(t *testing.T) {
 			if report.Release == 0 {
 				return "no release"
 			}
-			events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Types: []string{journal.EventEmbeddingsChanged}, From: report.Release, Limit: 10})
-			check.OK(t, err)
+			events := check.Try(journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Types: []string{journal.EventEmbeddingsChanged}, From: report.Release, Limit: 10})).OK(t)
 			var all []string
 			for _, e := range events {
 				all = append(all, strings.Join(e.Fields, "+"))
@@ -258,9 +256,8 @@ func TestNumbersAfterRestore(t *testing.T) {
 		restored := testkit.Open(t, backup)
 		publishFeed(t, restored, catalogOf("2026-11-03", feedtest.Tool("a"), feedtest.Tool("d"), feedtest.Tool("e")))
 		fresh := numbersOf(t, restored, 2)
-		if before := numbersOf(t, restored, 1); lost[0] <= before[len(before)-1] || fresh[0] <= lost[len(lost)-1] {
-			t.Errorf("got %v before the backup, %v after it and %v after the restore, want increasing numbers", before, lost, fresh)
-		}
+		before := numbersOf(t, restored, 1)
+		check.True(t, lost[0] > before[len(before)-1] && fresh[0] > lost[len(lost)-1], "got %v before the backup, %v after it and %v after the restore, want increasing numbers", before, lost, fresh)
 		const exact = 1 << 53 // JavaScript represents integers exactly up to here
 		check.True(t, fresh[len(fresh)-1] < exact, "got numbers %v, want less than %d", fresh, exact)
 	})

@@ -102,13 +102,9 @@ func TestDemoCatalog(t *testing.T) {
 		reasons := map[string]bool{}
 		for _, row := range s.Read.Tool.Query().WithSections().AllX(t.Context()) {
 			reasons[string(row.RetiredReason)] = true
-			if row.InEmbeddings && len(row.Edges.Sections) < 4 {
-				t.Errorf("sections of %s, in the embeddings set: got %d, want at least 4", row.ID, len(row.Edges.Sections))
-			}
+			check.True(t, !row.InEmbeddings || len(row.Edges.Sections) >= 4, "sections of %s, in the embeddings set: got %d, want at least 4", row.ID, len(row.Edges.Sections))
 			check.True(t, row.RetiredAt != "" || strings.HasSuffix(row.Domain, ".example"), "domain of %s: got %s, want one in .example", row.ID, row.Domain)
 		}
-		if len(reasons) != 6 { // five reasons, and none for active tools
-			t.Errorf("reasons: got %v, want all five", reasons)
-		}
+		check.True(t, len(reasons) == 6, "reasons: got %v, want all five", reasons) // five reasons, and none for active tools
 	})
 }

@@ -96,9 +96,7 @@ func TestEveryColumnHasAField(t *testing.T) {
 			}
 		}
 		for _, column := range c.columns[1:] { // after the primary key
-			if !slices.Contains(c.derived, column) && !slices.Contains(stored, column) {
-				t.Errorf("column %s of %v: got no field, want one in %v", column, row, c.records)
-			}
+			check.True(t, slices.Contains(c.derived, column) || slices.Contains(stored, column), "column %s of %v: got no field, want one in %v", column, row, c.records)
 		}
 	}
 }
@@ -209,9 +207,8 @@ func TestValues(t *testing.T) {
 		check.Equal[any](t, numberRule(whole, 0, 10).schema["type"], want, "the type")
 	}
 	for length, want := range map[int]string{maxSlug: "", maxSlug + 1: "must have at most 80 characters (got 81"} {
-		if problem := CheckSlug(strings.Repeat("a", length)); !strings.HasPrefix(problem, want) || (want == "") != (problem == "") {
-			t.Errorf("%d characters: got %q, want %q", length, problem, want)
-		}
+		problem := CheckSlug(strings.Repeat("a", length))
+		check.True(t, strings.HasPrefix(problem, want) && (want == "") == (problem == ""), "%d characters: got %q, want %q", length, problem, want)
 	}
 }
 
@@ -231,9 +228,7 @@ func TestWords(t *testing.T) {
 	for _, rec := range []any{Tool{}, Retired{}, Comparison{}, Category{}, PriceChange{}} {
 		for f := range reflect.TypeOf(rec).Fields() {
 			name, label := strings.Split(f.Tag.Get("json"), ",")[0], f.Tag.Get("label")
-			if label != "" && labels[name] != "" && labels[name] != label {
-				t.Errorf("%T.%s: got the label %q, want %q as in other records", rec, f.Name, label, labels[name])
-			}
+			check.True(t, label == "" || labels[name] == "" || labels[name] == label, "%T.%s: got the label %q, want %q as in other records", rec, f.Name, label, labels[name])
 			labels[name] = label
 		}
 	}

@@ -202,9 +202,7 @@ func TestSeriesMatchScan(t *testing.T) {
 		points := check.Try(release.Points(newest.Readable(), interval, "", "")).OK(t)
 		for _, firstImport := range []bool{false, true} {
 			series := newest.Series(points, metricsNamed(t, names), release.Key("category"), nil, firstImport)
-			if len(series) == 0 || len(series)%len(names) != 0 {
-				t.Fatalf("%s: got %d series, want some for each of %d metrics", interval, len(series), len(names))
-			}
+			check.MustTrue(t, len(series) != 0 && len(series)%len(names) == 0, "%s: got %d series, want some for each of %d metrics", interval, len(series), len(names))
 			for _, one := range series {
 				before := 0
 				for i, p := range points {
@@ -474,9 +472,7 @@ func TestPriceChangesOfToolsThatLeftMatchScan(t *testing.T) {
 		sum += c.Count
 		check.Equal(t, c.Count, want[c.Month.Name+c.Category], "%s, %s: changes", c.Month.Name, c.Category)
 	}
-	if len(got) != len(want) || sum <= current {
-		t.Errorf("got %d groups with %d changes, want %d groups with more than %d", len(got), sum, len(want), current)
-	}
+	check.True(t, len(got) == len(want) && sum > current, "got %d groups with %d changes, want %d groups with more than %d", len(got), sum, len(want), current)
 }
 
 // The price index of a series is that of a scan of all releases.
@@ -643,8 +639,7 @@ func TestPriceConditionsMatchScan(t *testing.T) {
 	} {
 		want := rows.active(c.matches, func(a, b *ent.Tool) int { return strings.Compare(a.NameKey, b.NameKey) })
 		order, _ := release.OrderNamed("name_asc")
-		if got := slugsOf(newest.Matching(order, release.Filter{c.condition})); !slices.Equal(got, want) || len(want) == 0 {
-			t.Errorf("%s: got %q, want %q", what, got, want)
-		}
+		got := slugsOf(newest.Matching(order, release.Filter{c.condition}))
+		check.True(t, slices.Equal(got, want) && len(want) != 0, "%s: got %q, want %q", what, got, want)
 	}
 }

@@ -156,18 +156,16 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 			for range 25 {
 				query := m.query()
 				found[revision][query] = find(t, s, query)
-				if want := m.find(query); !slices.Equal(found[revision][query], want) {
-					t.Fatalf("revision %d, %q: got %q, want %q", revision, query, found[revision][query], want)
-				}
+				want := m.find(query)
+				check.MustTrue(t, slices.Equal(found[revision][query], want), "revision %d, %q: got %q, want %q", revision, query, found[revision][query], want)
 			}
 			before := updated
 			updated = check.Try(search.Load(t.Context(), s.Read, s.Dialect(), before, revision-1)).OK(t)
 			for _, index := range []*search.Index{updated, before} { // the new one does not change the old one
 				for earlier := 1; earlier <= revision && index != nil; earlier++ {
 					for query, want := range found[earlier] {
-						if got := findWith(t, index, earlier, query); (index == updated || earlier < revision) && !slices.Equal(got, want) {
-							t.Fatalf("revision %d, as of %d, %q: got %q, want %q", revision, earlier, query, got, want)
-						}
+						got := findWith(t, index, earlier, query)
+						check.MustTrue(t, index != updated && earlier >= revision || slices.Equal(got, want), "revision %d, as of %d, %q: got %q, want %q", revision, earlier, query, got, want)
 					}
 				}
 			}
@@ -185,9 +183,8 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 					}
 				}
 			}
-			if got := storedWords(t, s); !maps.Equal(got, vocabulary) {
-				t.Fatalf("revision %d, vocabulary: got %v, want %v", revision, got, vocabulary)
-			}
+			got := storedWords(t, s)
+			check.MustTrue(t, maps.Equal(got, vocabulary), "revision %d, vocabulary: got %v, want %v", revision, got, vocabulary)
 		}
 		checkSince := func(first int) {
 			t.Helper()
@@ -211,8 +208,7 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 				vocabulary[word]++
 			}
 		}
-		if got := storedWords(t, s); !maps.Equal(got, vocabulary) {
-			t.Errorf("vocabulary without history: got %v, want %v", got, vocabulary)
-		}
+		got := storedWords(t, s)
+		check.True(t, maps.Equal(got, vocabulary), "vocabulary without history: got %v, want %v", got, vocabulary)
 	})
 }

@@ -91,9 +91,8 @@ func TestFill(t *testing.T) {
 				feedtest.Publish(t, s, catalog())
 				want := storedWords(t, s)
 				exec(t, s, `DELETE FROM tool_search`)
-				if got := find(t, s, "agent"); got != nil {
-					t.Fatalf("empty index: got %q, want none", got)
-				}
+				got := find(t, s, "agent")
+				check.MustTrue(t, got == nil, "empty index: got %q, want none", got)
 				refill(t, s)
 				check.Slices(t, find(t, s, "agent"), []string{"ecritoire", "plume"}, "want ecritoire and plume")
 				if got := storedWords(t, s); !maps.Equal(got, want) {

@@ -235,9 +235,7 @@ var (
 func TestNoMessageIsTranslatedTwice(t *testing.T) {
 	t.Parallel()
 	var parts map[string]map[Message]string
-	if err := jsonv2.Unmarshal(frenchFile, &parts); err != nil { // also finds two in one part
-		t.Fatal(err)
-	}
+	check.OK(t, jsonv2.Unmarshal(frenchFile, &parts)) // also finds two in one part
 	partOf := map[Message]string{}
 	for name, part := range parts {
 		for m := range part {
@@ -260,9 +258,8 @@ func TestTranslationsMatch(t *testing.T) {
 			} else {
 				english = forms[i]
 			}
-			if want, got := arguments(english), arguments(form); !slices.Equal(got, want) && (got != nil || !strings.Contains(translation, "|")) {
-				t.Errorf("%q: got arguments %v in %q, want %v", m, got, form, want)
-			}
+			want, got := arguments(english), arguments(form)
+			check.True(t, slices.Equal(got, want) || got == nil && strings.Contains(translation, "|"), "%q: got arguments %v in %q, want %v", m, got, form, want)
 			plain := markup.ReplaceAllString(form, "x")
 			check.Equal(t, badSpace.FindString(verbs.ReplaceAllString(plain, "x")), "", "%q: in: %q", m, form)
 			check.Lacks(t, plain, "'", "%q: a straight quote in %q", m, form)

@@ -301,9 +301,8 @@ func FuzzCounts(f *testing.F) {
 		read := map[quota.Subject]int{}
 		if decode(data, read) == nil {
 			again := map[quota.Subject]int{}
-			if err := decode(encode(read), again); err != nil || !maps.Equal(again, read) {
-				t.Errorf("%x: got %v and %v after writing, want %v", data, again, err, read)
-			}
+			err := decode(encode(read), again)
+			check.True(t, err == nil && maps.Equal(again, read), "%x: got %v and %v after writing, want %v", data, again, err, read)
 		}
 		again := map[quota.Subject]int{}
 		check.OK(t, decode(encode(map[quota.Subject]int{quota.Subject(subject): count}), again), subject)

@@ -60,9 +60,7 @@ func TestJoinedResponses(t *testing.T) {
 			response := check.Try(server.Client().Get(fmt.Sprintf("%s/?size=%d&%s", server.URL, size, variant))).OK(t)
 			got, err := io.ReadAll(response.Body)
 			response.Body.Close()
-			if err != nil || !bytes.Equal(got, text[:size]) {
-				t.Fatalf("%s: got %d bytes and %v, want %d", variant, len(got), err, size)
-			}
+			check.MustTrue(t, err == nil && bytes.Equal(got, text[:size]), "%s: got %d bytes and %v, want %d", variant, len(got), err, size)
 		}
 	}
 }
@@ -85,9 +83,8 @@ func TestResponseIsWrittenAtOnce(t *testing.T) {
 	for range requests {
 		check.Try(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")).OK(t)
 		response := check.Try(http.ReadResponse(responses, nil)).OK(t)
-		if n, err := io.Copy(io.Discard, response.Body); err != nil || n != int64(len(body)) {
-			t.Fatalf("got %d bytes and %v, want %d", n, err, len(body))
-		}
+		n, err := io.Copy(io.Discard, response.Body)
+		check.MustTrue(t, err == nil && n == int64(len(body)), "got %d bytes and %v, want %d", n, err, len(body))
 	}
 	// One for each request, one for its response, and a few from other goroutines.
 	got := writes(t) - before

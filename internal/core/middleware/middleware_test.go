@@ -72,9 +72,7 @@ func TestRequestLogLine(t *testing.T) {
 		lines.Flush()
 		var fields map[string]any
 		check.OK(t, json.Unmarshal(out.Bytes(), &fields), &out)
-		if fields["time"] == nil || fields["took"] != float64(observed.Took) || observed.Status != 200 {
-			t.Errorf("got %s, want a time and the duration of %+v", out.String(), observed)
-		}
+		check.True(t, fields["time"] != nil && fields["took"] == float64(observed.Took) && observed.Status == 200, "got %s, want a time and the duration of %+v", out.String(), observed)
 		delete(fields, "time")
 		delete(fields, "took")
 		for name, value := range map[string]any{"level": "INFO", "msg": "request", "method": "GET", "path": want, "status": 200.0, "bytes": 4.0, "request_id": "R1"} {

@@ -86,17 +86,14 @@ func FuzzAccept(f *testing.F) {
 		if strings.TrimSpace(header) == "" {
 			return
 		}
-		if q, _ := quality([]string{header}, got); got != "" && q <= 0 || q > 1 {
-			t.Errorf("%q: got %q of quality %v, want one above 0", header, got, q)
-		}
+		q, _ := quality([]string{header}, got)
+		check.True(t, (got == "" || q > 0) && q <= 1, "%q: got %q of quality %v, want one above 0", header, got, q)
 		for _, offer := range offers {
-			if q, _ := quality([]string{header}, offer); got == "" && q > 0 || Named([]string{header}, offer) > q {
-				t.Errorf("%q: got %q, want %s, whose quality is %v", header, got, offer, q)
-			}
+			q, _ := quality([]string{header}, offer)
+			check.True(t, (got != "" || q <= 0) && Named([]string{header}, offer) <= q, "%q: got %q, want %s, whose quality is %v", header, got, offer, q)
 		}
-		if lines := Accepts(strings.Split(header, ","), offers...); lines != got && strings.TrimSpace(strings.ReplaceAll(header, ",", "")) != "" {
-			t.Errorf("%q in several lines: got %q, want %q", header, lines, got)
-		}
+		lines := Accepts(strings.Split(header, ","), offers...)
+		check.True(t, lines == got || strings.TrimSpace(strings.ReplaceAll(header, ",", "")) == "", "%q in several lines: got %q, want %q", header, lines, got)
 		upper := strings.Map(func(r rune) rune {
 			if r >= 'a' && r <= 'z' {
 				return r - 'a' + 'A'

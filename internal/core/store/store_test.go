@@ -82,9 +82,8 @@ func TestUpgrade(t *testing.T) {
 		ctx, e := t.Context(), s.Read.Endpoint.GetX(t.Context(), 1)
 		got := fmt.Sprint(s.Read.Account.GetX(ctx, 1).ManualPlan, s.Read.Customer.GetX(ctx, "c").NotifiedAt.UTC().Day(), e.DisabledReason, e.Categories, e.Tools,
 			s.Read.Attempt.Query().OnlyX(ctx).Response, s.Read.Minute.GetX(ctx, 1).Checks, s.Read.Notice.Query().OnlyX(ctx).Text)
-		if want := fmt.Sprint(true, 16, "It failed", []string{"code"}, []string{"plume"}, "Thanks.", 30, "Your webhook endpoint https://hooks.example was disabled: It failed."); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		want := fmt.Sprint(true, 16, "It failed", []string{"code"}, []string{"plume"}, "Thanks.", 30, "Your webhook endpoint https://hooks.example was disabled: It failed.")
+		check.True(t, got == want, "got %s, want %s", got, want)
 		usages := ""
 		for _, u := range s.Read.Usage.Query().Where(usage.Subject(2<<32|1)).Order(usage.ByDay(), usage.ByEndpoint(), usage.ByKey()).AllX(ctx) {
 			usages += fmt.Sprintf("%s %q %q %d, ", u.Day, u.Key, u.Endpoint, u.Requests)

@@ -43,9 +43,8 @@ func FuzzFold(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		once := Fold(s)
 		check.True(t, !utf8.ValidString(s) || utf8.ValidString(once), "Fold(%q): got %q, want valid UTF-8", s, once)
-		if twice := Fold(once); utf8.ValidString(s) && twice != once {
-			t.Errorf("folding %q twice: got %q, want %q", s, twice, once)
-		}
+		twice := Fold(once)
+		check.True(t, !utf8.ValidString(s) || twice == once, "folding %q twice: got %q, want %q", s, twice, once)
 	})
 }
 
@@ -108,9 +107,8 @@ func TestSimilar(t *testing.T) {
 func TestSimilarLimit(t *testing.T) {
 	among := []string{"tool-3", "tool-1", "tool-2"}
 	check.Slices(t, Similar("tool", among, 2), []string{"tool-1", "tool-2"}, "limit 2")
-	if got := Similar("tool", among, 0); got != nil {
-		t.Errorf("limit 0: got %q, want none", got)
-	}
+	got := Similar("tool", among, 0)
+	check.True(t, got == nil, "limit 0: got %q, want none", got)
 }
 
 func TestNearest(t *testing.T) {
@@ -204,9 +202,8 @@ func TestWords(t *testing.T) {
 		strings.Repeat("日", 41):      strings.Repeat("日", 40),
 		"x" + strings.Repeat("é", 9): "xeeeeeeeee",
 	} {
-		if got := Words(given); !slices.Equal(got, strings.Fields(want)) {
-			t.Errorf("Words(%q) = %q, want %q", given, got, want)
-		}
+		got := Words(given)
+		check.True(t, slices.Equal(got, strings.Fields(want)), "Words(%q) = %q, want %q", given, got, want)
 	}
 }
 

@@ -132,8 +132,7 @@ func oneMidnight(t testing.TB, length time.Duration) *outcome {
 	var urls []string
 	var stores []*quota.Redis
 	for i := range maxServers {
-		store, err := quota.NewRedis(redis.URL, quota.NewCounter(), slog.New(slog.DiscardHandler))
-		check.OK(t, err)
+		store := check.Try(quota.NewRedis(redis.URL, quota.NewCounter(), slog.New(slog.DiscardHandler))).OK(t)
 		defer store.Close()
 		// The first request connects, and counts locally.
 		waitFor(10*time.Second, func() bool {

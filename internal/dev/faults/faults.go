@@ -259,12 +259,8 @@ func (s *system) fillFile() string { return filepath.Join(s.cfg.DataDir, "fill")
 // fillDisk fills the disk, and checks that an import fails.
 func fillDisk(s *system) {
 	err := os.WriteFile(s.fillFile(), bytes.Repeat([]byte{0}, smallDisk), 0o600)
-	if !errors.Is(err, syscall.ENOSPC) {
-		s.t.Fatalf("fill the disk: got %v, want an error that it is full", err)
-	}
-	if s.publish() == nil {
-		s.t.Fatalf("an import succeeded on a full disk of %d MB", smallDisk>>20)
-	}
+	check.MustTrue(s.t, errors.Is(err, syscall.ENOSPC), "fill the disk: got %v, want an error that it is full", err)
+	check.MustTrue(s.t, s.publish() != nil, "an import succeeded on a full disk of %d MB", smallDisk>>20)
 }
 
 // starvation stops the server for most of the time, so that it gets a fifth of a core.

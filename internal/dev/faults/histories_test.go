@@ -24,16 +24,12 @@ var violations = map[string]string{
 
 // Stored histories are replayed: those in violations must break their rule, and no others.
 func TestStoredHistories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
-	check.OK(t, err)
-	if len(files) < len(violations) {
-		t.Fatalf("got the histories %q, want at least %d", files, len(violations))
-	}
+	files := check.Try(filepath.Glob("testdata/*.json")).OK(t)
+	check.MustTrue(t, len(files) >= len(violations), "got the histories %q, want at least %d", files, len(violations))
 	for _, file := range files {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			check.OK(t, err)
+			data := check.Try(os.ReadFile(file)).OK(t)
 			var found []string
 			if strings.Contains(name, "quota") {
 				var histories []*calls
@@ -46,9 +42,8 @@ func TestStoredHistories(t *testing.T) {
 				check.OK(t, json.Unmarshal(data, &h))
 				found = h.check()
 			}
-			if want := violations[name]; (want == "") != (len(found) == 0) || !strings.Contains(strings.Join(found, "; "), want) {
-				t.Errorf("got %q, want %q", found, want)
-			}
+			want := violations[name]
+			check.True(t, (want == "") == (len(found) == 0) && strings.Contains(strings.Join(found, "; "), want), "got %q, want %q", found, want)
 		})
 	}
 }
@@ -94,9 +89,8 @@ func TestQuotaModels(t *testing.T) {
 		"an outage, refused too early":    {history("outage", 5, 200, 200, 200, 429), false},
 		"an outage, granted afterwards":   {with(history("outage", 3, 200, 200, 200, 429, 200), func(all []call) { all[4].Server = 1 }), false},
 	} {
-		if found := c.h.check(time.Minute); (len(found) == 0) != c.ok {
-			t.Errorf("%s: got %q, want no violation: %v", name, found, c.ok)
-		}
+		found := c.h.check(time.Minute)
+		check.True(t, (len(found) == 0) == c.ok, "%s: got %q, want no violation: %v", name, found, c.ok)
 	}
 }
 
@@ -132,9 +126,8 @@ func TestCatalogRules(t *testing.T) {
 		"x: events e1 and e3":      func(h *catalogHistory) { h.Deliveries[2].ID = "e3" },
 	} {
 		h := good()
-		if found := h.check(); len(found) > 0 {
-			t.Fatalf("got %q, want no violation", found)
-		}
+		found := h.check()
+		check.MustTrue(t, len(found) == 0, "got %q, want no violation", found)
 		spoil(h)
 		if found := h.check(); len(found) == 0 || !strings.Contains(strings.Join(found, "; "), name) {
 			t.Errorf("%s: got %q, want it", name, found)
@@ -143,7 +136,6 @@ func TestCatalogRules(t *testing.T) {
 	restored := good()
 	restored.Restores = []restore{{Start: 5, End: 7, Newest: 1}}
 	restored.Reads[5].Release = 1
-	if found := restored.check(); len(found) > 0 {
-		t.Errorf("a restore: got %q, want the earlier release once", found)
-	}
+	found := restored.check()
+	check.True(t, len(found) == 0, "a restore: got %q, want the earlier release once", found)
 }

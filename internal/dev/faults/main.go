@@ -63,9 +63,7 @@ func main() {
 	o.length = time.Duration(*seconds) * time.Second
 	result := missed
 	testkit.Main("faults", func(t testing.TB) {
-		if flag.NArg() != 1 {
-			t.Fatal("usage: faults [-short] [-seconds N] [-only WORDS] [-logs DIR] [-store DIR] PALMARES")
-		}
+		check.MustTrue(t, flag.NArg() == 1, "usage: faults [-short] [-seconds N] [-only WORDS] [-logs DIR] [-store DIR] PALMARES")
 		blackbox.UseProgram(t, flag.Arg(0))
 		if result = run(t, os.Stdout, o); result == missed {
 			t.Fatal("a goal is missed")
@@ -126,8 +124,7 @@ func printHistories(t testing.TB, w io.Writer, outcomes []*outcome, folder strin
 		if len(found) > 0 {
 			result = fmt.Sprintf("%d VIOLATIONS", len(found))
 			o.violations = append(o.violations, found...)
-			data, err := json.MarshalIndent(broken, "", " ")
-			check.OK(t, err)
+			data := check.Try(json.MarshalIndent(broken, "", " ")).OK(t)
 			check.OK(t, os.MkdirAll(folder, 0o755))
 			check.OK(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%s.json", kind, time.Now().Format("150405.000"))), data, 0o644))
 		}

@@ -110,17 +110,13 @@ func (s *system) counts() (c counts) {
 	if s.redis == nil {
 		return c
 	}
-	client, err := redis.DialURL(s.redis.URL)
-	check.OK(s.t, err)
+	client := check.Try(redis.DialURL(s.redis.URL)).OK(s.t)
 	defer client.Close()
 	db := testkit.Open(s.t, s.cfg)
-	account, err := auth.NewAccounts(db).Find(s.t.Context(), load.Owner)
-	check.OK(s.t, err)
-	keys, err := redis.Strings(client.Do("KEYS", fmt.Sprintf("palmares:tally:*:%x", uint64(auth.Subject(account)))))
-	check.OK(s.t, err)
+	account := check.Try(auth.NewAccounts(db).Find(s.t.Context(), load.Owner)).OK(s.t)
+	keys := check.Try(redis.Strings(client.Do("KEYS", fmt.Sprintf("palmares:tally:*:%x", uint64(auth.Subject(account)))))).OK(s.t)
 	for _, key := range keys { // one for each day
-		tally, err := redis.IntMap(client.Do("HGETALL", key))
-		check.OK(s.t, err)
+		tally := check.Try(redis.IntMap(client.Do("HGETALL", key))).OK(s.t)
 		c.redis += tally["granted"] - tally["refunded"]
 	}
 	return c

@@ -91,8 +91,7 @@ func (r *recorder) waitForDeliveries() {
 // newest returns the number of the newest release.
 func (r *recorder) newest() int {
 	out := blackbox.MustRun(r.t, blackbox.Command(r.t, r.cfg, "releases")).Out
-	n, err := strconv.Atoi(regexp.MustCompile(`(?m)^\d+`).FindString(out))
-	check.OK(r.t, err)
+	n := check.Try(strconv.Atoi(regexp.MustCompile(`(?m)^\d+`).FindString(out))).OK(r.t)
 	return n
 }
 

@@ -121,9 +121,7 @@ func (s *system) runPostgres(name string, args ...string) {
 		if err == nil {
 			return
 		}
-		if try == 10 || !strings.Contains(string(out), "deadlock") {
-			s.t.Fatalf("%s: %v\n%s", name, err, out)
-		}
+		check.MustTrue(s.t, try != 10 && strings.Contains(string(out), "deadlock"), "%s: %v\n%s", name, err, out)
 	}
 }
 
@@ -174,9 +172,7 @@ func (s *system) start(server *server) {
 		s.t.Cleanup(func() { _ = os.WriteFile(file, []byte(log.String()), 0o644) })
 	}
 	waitFor(20*time.Second, func() bool { return server.edition() > notReady })
-	if server.edition() == notReady {
-		s.t.Fatalf("got a server that is not ready, want a ready one\n%s", log)
-	}
+	check.MustTrue(s.t, server.edition() != notReady, "got a server that is not ready, want a ready one\n%s", log)
 }
 
 const (

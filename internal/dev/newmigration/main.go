@@ -23,9 +23,8 @@ func main() {
 		name := strings.Join(os.Args[1:], "_")
 		// Most changes of the schema concern both databases, and SQLite needs no server.
 		if name == "" {
-			if drift := statementsFor(t, testkit.SQLite(t)); drift.statements != "" {
-				t.Fatal("the schema has changed: name the next migration, as in make generate NAME=add_keys")
-			}
+			drift := statementsFor(t, testkit.SQLite(t))
+			check.MustTrue(t, drift.statements == "", "the schema has changed: name the next migration, as in make generate NAME=add_keys")
 			return
 		}
 		write(t, name)
@@ -39,18 +38,14 @@ type difference struct {
 }
 
 func statementsFor(t testing.TB, cfg store.Config) difference {
-	steps, err := testkit.Open(t, cfg).Migrations(t.Context())
-	check.OK(t, err)
-	statements, err := drift.Statements(t.Context(), cfg)
-	check.OK(t, err)
+	steps := check.Try(testkit.Open(t, cfg).Migrations(t.Context())).OK(t)
+	statements := check.Try(drift.Statements(t.Context(), cfg)).OK(t)
 	return difference{steps[len(steps)-1].Version, statements}
 }
 
 func write(t testing.TB, name string) {
 	found := map[string]difference{"sqlite": statementsFor(t, testkit.SQLite(t)), "postgres": statementsFor(t, testkit.Postgres(t))}
-	if found["sqlite"].statements+found["postgres"].statements == "" {
-		t.Fatal("the migrations already match the schema")
-	}
+	check.MustTrue(t, found["sqlite"].statements+found["postgres"].statements != "", "the migrations already match the schema")
 	next := max(found["sqlite"].last, found["postgres"].last) + 1
 	for dir, lacks := range found {
 		// Both databases get a file, so that their numbers stay the same.

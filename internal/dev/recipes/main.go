@@ -100,8 +100,7 @@ func main() {
 
 // copyTree copies all files that git tracks or would add.
 func copyTree(t testing.TB, to string) {
-	list, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
-	check.OK(t, err)
+	list := check.Try(exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()).OK(t)
 	for name := range strings.Lines(string(list)) {
 		name = strings.TrimSpace(name)
 		info, err := os.Stat(name)
@@ -130,28 +129,21 @@ func (r recipe) follow(t testing.TB, tree string) {
 	slices.Sort(files)
 	files = slices.Compact(files)
 	fmt.Printf("%s: %d files edited by hand: %s\n", r.name, len(files), strings.Join(files, ", "))
-	if len(files) > r.maxFiles {
-		t.Fatalf("%s: got %d files edited by hand, want at most %d", r.name, len(files), r.maxFiles)
-	}
+	check.MustTrue(t, len(files) <= r.maxFiles, "%s: got %d files edited by hand, want at most %d", r.name, len(files), r.maxFiles)
 }
 
 func (s step) edit(t testing.TB, tree string) {
 	path, text := filepath.Join(tree, s.file), s.insert
 	if s.after != "" {
-		data, err := os.ReadFile(path)
-		check.OK(t, err)
+		data := check.Try(os.ReadFile(path)).OK(t)
 		if from, ok := strings.CutPrefix(s.after, changes); ok {
-			if !strings.Contains(string(data), from) {
-				t.Fatalf("%s: got no %q, want it", s.file, from)
-			}
+			check.MustTrue(t, strings.Contains(string(data), from), "%s: got no %q, want it", s.file, from)
 			check.OK(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), from, s.insert)), 0o644))
 			return
 		}
 		lines := strings.Split(string(data), "\n")
 		i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, s.after) })
-		if i < 0 {
-			t.Fatalf("%s: got no line with %q, want one", s.file, s.after)
-		}
+		check.MustTrue(t, i >= 0, "%s: got no line with %q, want one", s.file, s.after)
 		text = strings.Join(slices.Insert(lines, i+1, s.insert), "\n")
 	}
 	check.OK(t, os.WriteFile(path, []byte(text), 0o644))
@@ -162,9 +154,8 @@ func command(t testing.TB, tree, line string) {
 	fmt.Println("$ " + line)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir = tree
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", line, err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	check.MustTrue(t, err == nil, "%s: %v\n%s", line, err, out)
 }
 
 // checkServer imports a feed with the new field, and checks it and the new path
@@ -174,8 +165,7 @@ func checkServer(t testing.TB, tree string) {
 	command(t, tree, "bin/palmares import "+feedWithLicense(t, tree))
 	command(t, tree, "bin/palmares accounts create ana@example.com --plan pro")
 	command(t, tree, "bin/palmares keys create ana@example.com --name recipes > key")
-	key, err := os.ReadFile(filepath.Join(tree, "key"))
-	check.OK(t, err)
+	key := check.Try(os.ReadFile(filepath.Join(tree, "key"))).OK(t)
 	cmd := exec.Command(filepath.Join(tree, "bin", "palmares"), "serve", "--listen", "127.0.0.1:0")
 	cmd.Dir = tree
 	server := blackbox.ServeCommand(t, cmd)
@@ -201,9 +191,7 @@ func checkServer(t testing.TB, tree string) {
 		for _, key := range c.keys {
 			object, _ := got.(map[string]any)
 			value, exists := object[key]
-			if !exists {
-				t.Fatalf("%s: got no %q in %d %v, want it", c.name, key, status, body)
-			}
+			check.MustTrue(t, exists, "%s: got no %q in %d %v, want it", c.name, key, status, body)
 			got = value
 		}
 		switch {
@@ -223,20 +211,15 @@ func checkServer(t testing.TB, tree string) {
 		response, body, err := blackbox.Do(t.Context(), http.DefaultClient, http.MethodGet, "http://"+server.Address+c.path, "",
 			"Authorization", "Bearer "+strings.TrimSpace(string(key)))
 		check.OK(t, err)
-		if response.StatusCode != http.StatusOK || !strings.Contains(string(body), c.want) {
-			t.Fatalf("%s: got %d %.300s, want 200 with %q", c.name, response.StatusCode, body, c.want)
-		}
+		check.MustTrue(t, response.StatusCode == http.StatusOK && strings.Contains(string(body), c.want), "%s: got %d %.300s, want 200 with %q", c.name, response.StatusCode, body, c.want)
 		fmt.Println("ok", c.name)
 	}
 	for _, export := range []struct{ format, to, file string }{
 		{"parquet", "files", "files/tools.parquet"}, {"sqlite", "catalog.sqlite", "catalog.sqlite"},
 	} {
 		command(t, tree, "bin/palmares export --format "+export.format+" "+export.to)
-		data, err := os.ReadFile(filepath.Join(tree, export.file))
-		check.OK(t, err)
-		if !bytes.Contains(data, []byte("license")) { // both formats contain the names of columns
-			t.Fatalf("%s: got no column license, want one", export.file)
-		}
+		data := check.Try(os.ReadFile(filepath.Join(tree, export.file))).OK(t)
+		check.MustTrue(t, bytes.Contains(data, []byte("license")), "%s: got no column license, want one", export.file) // both formats contain the names of columns
 		fmt.Println("ok", export.format, "column")
 	}
 }
@@ -244,9 +227,8 @@ func checkServer(t testing.TB, tree string) {
 // feedWithLicense writes the demo feed with a license of one tool.
 func feedWithLicense(t testing.TB, tree string) (path string) {
 	const slug = `"slug":"plume",`
-	if n := bytes.Count(demo.Catalog(), []byte(slug)); n != 1 {
-		t.Fatalf("got %d tools named plume in the demo feed, want 1", n)
-	}
+	n := bytes.Count(demo.Catalog(), []byte(slug))
+	check.MustTrue(t, n == 1, "got %d tools named plume in the demo feed, want 1", n)
 	return writeFeed(t, tree, "licensed.ndjson", bytes.Replace(demo.Catalog(), []byte(slug), []byte(slug+`"license":"MIT",`), 1))
 }
 

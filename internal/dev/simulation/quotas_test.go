@@ -22,7 +22,6 @@ import (
 // quotaServer counts requests in Redis and stores the counts, as a server does.
 type quotaServer struct {
 	*machine
-	skew    time.Duration // of its clock
 	redis   *quota.Redis
 	gate    *quota.Gate
 	written chan struct{} // closed when the ledger has ended
@@ -117,7 +116,7 @@ func (w *quotaWorld) phase() {
 
 func (w *quotaWorld) startServer(skew time.Duration) {
 	w.started++
-	s := &quotaServer{machine: newMachine(fmt.Sprintf("server %d", w.started)), skew: skew, written: make(chan struct{}),
+	s := &quotaServer{machine: newMachine(fmt.Sprintf("server %d", w.started)), written: make(chan struct{}),
 		known: map[quotaKey]int{}, own: map[quotaKey]int{}}
 	now := func() time.Time { return time.Now().Add(skew) }
 	counter := quota.NewCounter()

@@ -60,11 +60,9 @@ func Open(t testing.TB, cfg store.Config) *store.Store {
 	if entries, err := os.ReadDir(cfg.DataDir); cfg.DatabaseURL == "" && err == nil && len(entries) == 0 {
 		copyMigrated(t, cfg.DataDir)
 	}
-	s, err := store.Open(t.Context(), cfg)
-	check.OK(t, err)
+	s := check.Try(store.Open(t.Context(), cfg)).OK(t)
 	t.Cleanup(func() { _ = s.Close() })
-	_, err = s.Migrate(t.Context())
-	check.OK(t, err)
+	check.Try(s.Migrate(t.Context())).OK(t)
 	return s
 }
 
@@ -139,8 +137,7 @@ func Copy(t testing.TB, of store.Config) store.Config {
 // nameOf returns the name of a PostgreSQL database.
 func nameOf(t testing.TB, cfg store.Config) string {
 	t.Helper()
-	u, err := url.Parse(cfg.DatabaseURL)
-	check.OK(t, err)
+	u := check.Try(url.Parse(cfg.DatabaseURL)).OK(t)
 	return strings.TrimPrefix(u.Path, "/")
 }
 
@@ -167,11 +164,9 @@ func Template(fill func(t testing.TB, dir string)) func(t testing.TB, dir string
 		if len(files) == 0 {
 			template := t.TempDir()
 			fill(t, template)
-			entries, err := os.ReadDir(template)
-			check.OK(t, err)
+			entries := check.Try(os.ReadDir(template)).OK(t)
 			for _, entry := range entries {
-				data, err := os.ReadFile(filepath.Join(template, entry.Name()))
-				check.OK(t, err)
+				data := check.Try(os.ReadFile(filepath.Join(template, entry.Name()))).OK(t)
 				files[entry.Name()] = &fstest.MapFile{Data: data}
 			}
 		}

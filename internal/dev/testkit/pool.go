@@ -22,8 +22,7 @@ import (
 func migratedPostgres(t testing.TB) store.Config {
 	t.Helper()
 	server, from := ServerURL(t), template(t)
-	dir, err := sharedDir()
-	check.OK(t, err)
+	dir := check.Try(sharedDir()).OK(t)
 	for number := 1; ; number++ {
 		name := fmt.Sprintf("%s_%d", strings.Replace(from, "template", "pool", 1), number)
 		lock, err := openLock(dir, name+".lock", syscall.LOCK_EX|syscall.LOCK_NB)
@@ -44,9 +43,7 @@ func migratedPostgres(t testing.TB) store.Config {
 func empty(t testing.TB, database, template string) bool {
 	t.Helper()
 	var want, got string
-	if query(template, fingerprint, &want) != nil {
-		t.Fatal("the template of test databases is unusable: stop all tests, and run them again after a minute")
-	}
+	check.MustTrue(t, query(template, fingerprint, &want) == nil, "the template of test databases is unusable: stop all tests, and run them again after a minute")
 	return query(database, emptyTables, nil) == nil && query(database, fingerprint, &got) == nil && got == want
 }
 

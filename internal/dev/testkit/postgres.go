@@ -48,9 +48,8 @@ func newCluster(t testing.TB, dir, address string, options []string) *Cluster {
 		uid, gid := ChownForPostgres(t, c.dir)
 		c.attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
-	if err := c.create(); err != nil {
-		t.Fatalf("create a PostgreSQL cluster: %v\n%s", err, &c.log)
-	}
+	err := c.create()
+	check.MustTrue(t, err == nil, "create a PostgreSQL cluster: %v\n%s", err, &c.log)
 	host, port, _ := strings.Cut(address, ":")
 	args := []string{"-D", c.data(), "-p", port,
 		"-c", "listen_addresses=" + host, "-c", "unix_socket_directories=", "-c", "max_connections=600"}
@@ -85,8 +84,7 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 // shutdown, in PostgreSQL's terms.
 func (c *Cluster) run(t testing.TB, args []string) {
 	t.Helper()
-	db, err := sql.Open("postgres", c.URL)
-	check.OK(t, err)
+	db := check.Try(sql.Open("postgres", c.URL)).OK(t)
 	defer db.Close()
 	c.process = start(t, c.command("postgres", args...), &c.log, syscall.SIGINT, func() string {
 		if db.PingContext(t.Context()) != nil {
@@ -122,11 +120,9 @@ func (c *Cluster) signalAll(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	parent := c.process.Cmd.Process
 	check.OK(t, parent.Signal(signal))
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent.Pid))
-	check.OK(t, err)
+	children := check.Try(os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent.Pid))).OK(t)
 	for child := range strings.FieldsSeq(string(children)) {
-		pid, err := strconv.Atoi(child)
-		check.OK(t, err)
+		pid := check.Try(strconv.Atoi(child)).OK(t)
 		_ = syscall.Kill(pid, signal) // it may have ended
 	}
 }
@@ -138,9 +134,7 @@ func ChownForPostgres(t testing.TB, dir string) (uid, gid int) {
 	if err != nil {
 		account, err = user.Lookup("nobody")
 	}
-	if err != nil {
-		t.Fatal("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
-	}
+	check.MustTrue(t, err == nil, "PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
 	uid, uidErr := strconv.Atoi(account.Uid)
 	gid, gidErr := strconv.Atoi(account.Gid)
 	check.OK(t, errors.Join(uidErr, gidErr, os.Chown(dir, uid, gid)))

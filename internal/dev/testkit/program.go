@@ -67,8 +67,7 @@ func (p *program) Fatal(args ...any) {
 func (p *program) Fatalf(format string, args ...any) { p.Fatal(fmt.Sprintf(format, args...)) }
 
 func (p *program) TempDir() string {
-	dir, err := os.MkdirTemp("", "palmares-")
-	check.OK(p, err)
+	dir := check.Try(os.MkdirTemp("", "palmares-")).OK(p)
 	p.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }

@@ -42,8 +42,7 @@ func Program(t testing.TB, name string) string {
 		check.OK(t, build.(func() error)())
 	}
 	// Go's test cache compares the files that a test opens, not those that it runs.
-	file, err := os.Open(path)
-	check.OK(t, err)
+	file := check.Try(os.Open(path)).OK(t)
 	check.OK(t, file.Close())
 	return path
 }

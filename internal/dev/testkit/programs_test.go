@@ -15,8 +15,7 @@ import (
 // there. Linux refuses to start a file that another process has open for writing.
 func TestProgramsStartWhileOthersBuildThem(t *testing.T) {
 	const rounds, processes = 200, 4
-	program, err := exec.LookPath("true")
-	check.OK(t, err)
+	program := check.Try(exec.LookPath("true")).OK(t)
 	for round := range rounds {
 		path := filepath.Join(t.TempDir(), "program")
 		var failed [processes]error
@@ -43,20 +42,16 @@ func TestUnchangedProgramStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bin", "program")
 	build := func(content string) os.FileInfo {
 		check.OK(t, replaceFile(path, func(file string) error { return os.WriteFile(file, []byte(content), 0o755) }))
-		info, err := os.Stat(path)
-		check.OK(t, err)
+		info := check.Try(os.Stat(path)).OK(t)
 		return info
 	}
 	first := build("one")
-	if again := build("one"); !os.SameFile(first, again) {
-		t.Error("the same content: got another file, want the first one")
-	}
-	if changed := build("two"); os.SameFile(first, changed) {
-		t.Error("another content: got the first file, want another one")
-	}
+	again := build("one")
+	check.True(t, os.SameFile(first, again), "the same content: got another file, want the first one")
+	changed := build("two")
+	check.True(t, !os.SameFile(first, changed), "another content: got the first file, want another one")
 	failure := fmt.Errorf("no space")
 	check.Equal(t, replaceFile(path, func(string) error { return failure }), failure)
-	if text, err := os.ReadFile(path); err != nil || string(text) != "two" {
-		t.Errorf("after a failed build: got %q and %v, want the last program", text, err)
-	}
+	text, err := os.ReadFile(path)
+	check.True(t, err == nil && string(text) == "two", "after a failed build: got %q and %v, want the last program", text, err)
 }

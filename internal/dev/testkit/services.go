@@ -59,8 +59,7 @@ const VarnishToken = "X-Purge-Token: s3cret"
 // in front of a server. Its purge URL is at the path /.purge.
 func StartVarnish(t testing.TB, address, server string) {
 	t.Helper()
-	config, err := os.ReadFile(filepath.Join(repo.Root(t), "deploy", "varnish", "default.vcl"))
-	check.OK(t, err)
+	config := check.Try(os.ReadFile(filepath.Join(repo.Root(t), "deploy", "varnish", "default.vcl"))).OK(t)
 	dir := t.TempDir()
 	token, file := filepath.Join(dir, "token"), filepath.Join(dir, "default.vcl")
 	_, value, _ := strings.Cut(VarnishToken, ": ")
@@ -101,8 +100,7 @@ func StartToxiproxy(t testing.TB) *Toxiproxy {
 // the service through it.
 func (p *Toxiproxy) Between(name, service string) string {
 	p.t.Helper()
-	u, err := url.Parse(service)
-	check.OK(p.t, err)
+	u := check.Try(url.Parse(service)).OK(p.t)
 	listen := FreeAddress(p.t)
 	p.send("POST", "/proxies", map[string]any{"name": name, "listen": listen, "upstream": u.Host, "enabled": true})
 	u.Host = listen
@@ -131,14 +129,10 @@ func (p *Toxiproxy) Restore() { p.send("POST", "/reset", nil) }
 
 func (p *Toxiproxy) send(method, path string, body any) {
 	p.t.Helper()
-	data, err := json.Marshal(body)
-	check.OK(p.t, err)
-	request, err := http.NewRequestWithContext(p.t.Context(), method, p.api+path, bytes.NewReader(data))
-	check.OK(p.t, err)
-	response, err := http.DefaultClient.Do(request)
-	check.OK(p.t, err)
+	data := check.Try(json.Marshal(body)).OK(p.t)
+	request := check.Try(http.NewRequestWithContext(p.t.Context(), method, p.api+path, bytes.NewReader(data))).OK(p.t)
+	response := check.Try(http.DefaultClient.Do(request)).OK(p.t)
 	defer response.Body.Close()
-	if text, _ := io.ReadAll(response.Body); response.StatusCode >= 300 {
-		p.t.Fatalf("%s %s: got %d %s, want success", method, path, response.StatusCode, text)
-	}
+	text, _ := io.ReadAll(response.Body)
+	check.MustTrue(p.t, response.StatusCode < 300, "%s %s: got %d %s, want success", method, path, response.StatusCode, text)
 }

@@ -8,11 +8,9 @@ import (
 )
 
 func TestStripeMock(t *testing.T) {
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, StartStripeMock(t)+"/v1/prices", nil)
-	check.OK(t, err)
+	request := check.Try(http.NewRequestWithContext(t.Context(), http.MethodGet, StartStripeMock(t)+"/v1/prices", nil)).OK(t)
 	request.SetBasicAuth("sk_test_123", "")
-	response, err := http.DefaultClient.Do(request)
-	check.OK(t, err)
+	response := check.Try(http.DefaultClient.Do(request)).OK(t)
 	defer response.Body.Close()
 	check.Equal(t, response.StatusCode, http.StatusOK, "prices: %s", response.Status)
 }

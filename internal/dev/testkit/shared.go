@@ -102,10 +102,7 @@ func ServerURL(t testing.TB) string {
 		return server
 	}
 	PostgreSQL.Ensure(t)
-	server, err := sharedServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := check.Try(sharedServer()).OK(t)
 	return server
 }
 
@@ -243,14 +240,11 @@ func sharedAddress(t testing.TB) string {
 
 func checkVersion(t testing.TB, server string) {
 	t.Helper()
-	db, err := sql.Open("postgres", server)
-	check.OK(t, err)
+	db := check.Try(sql.Open("postgres", server)).OK(t)
 	defer db.Close()
 	var version int
 	check.OK(t, db.QueryRow("SELECT current_setting('server_version_num')::int / 10000").Scan(&version))
-	if version < oldest {
-		t.Fatalf("this is PostgreSQL %d: install version %d or newer", version, oldest)
-	}
+	check.MustTrue(t, version >= oldest, "this is PostgreSQL %d: install version %d or newer", version, oldest)
 }
 
 // stopPostgres stops the server that a killed supervisor left behind.
@@ -298,21 +292,17 @@ func template(t testing.TB) string {
 		return err
 	}))
 	name := fmt.Sprintf("palmares_template_%016x", hash.Sum64())
-	dir, err := sharedDir()
-	check.OK(t, err)
-	lock, err := openLock(dir, "template.lock", syscall.LOCK_EX)
-	check.OK(t, err)
+	dir := check.Try(sharedDir()).OK(t)
+	lock := check.Try(openLock(dir, "template.lock", syscall.LOCK_EX)).OK(t)
 	defer lock.Close()
-	db, err := sql.Open("postgres", server)
-	check.OK(t, err)
+	db := check.Try(sql.Open("postgres", server)).OK(t)
 	defer db.Close()
 	var exists bool
 	check.OK(t, db.QueryRow("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists))
 	if !exists {
 		// It gets its name when it is complete: a run may be killed at any time.
 		migrate(t, createPostgres(t, name+"_new", ""))
-		_, err := db.Exec("ALTER DATABASE " + name + "_new RENAME TO " + name)
-		check.OK(t, err)
+		check.Try(db.Exec("ALTER DATABASE " + name + "_new RENAME TO " + name)).OK(t)
 	}
 	templateName = name
 	return name

@@ -32,9 +32,7 @@ func useServer(t testing.TB, tmp string) string {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestProcess$", "-test.v")
 	cmd.Env = append(os.Environ(), scratchVariable+"=1", "TMPDIR="+tmp, URLVariable+"=")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("got %v, want success\n%s", err, out)
-	}
+	check.True(t, err == nil, "got %v, want success\n%s", err, out)
 	_, url, _ := strings.Cut(string(out), "url=")
 	url, _, _ = strings.Cut(url, "\n")
 	return url
@@ -67,8 +65,7 @@ func supervisor(t testing.TB, server int) int {
 func sharedTmp(t testing.TB) string {
 	t.Helper()
 	PostgreSQL.Ensure(t)
-	tmp, err := os.MkdirTemp("", "palmares-shared-")
-	check.OK(t, err)
+	tmp := check.Try(os.MkdirTemp("", "palmares-shared-")).OK(t)
 	check.OK(t, os.Chmod(tmp, 0o755))
 	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
 	return tmp
@@ -91,9 +88,7 @@ func TestProcessesShareOneServer(t *testing.T) {
 	}
 	group.Wait()
 	for _, url := range urls {
-		if url == "" || url != urls[0] {
-			t.Fatalf("got %q, want the same URL in each process", urls)
-		}
+		check.MustTrue(t, url != "" && url == urls[0], "got %q, want the same URL in each process", urls)
 	}
 	stopSupervisor(t, tmp)
 }
@@ -107,9 +102,7 @@ func TestServerOfKilledSupervisor(t *testing.T) {
 	check.OK(t, syscall.Kill(supervisor(t, left), syscall.SIGKILL))
 	wait.Until(t, "the supervisor ends", func() bool { return !supervised(filepath.Join(tmp, sharedName())) })
 	useServer(t, tmp)
-	if syscall.Kill(left, 0) == nil {
-		t.Errorf("got process %d still running, want it stopped", left)
-	}
+	check.True(t, syscall.Kill(left, 0) != nil, "got process %d still running, want it stopped", left)
 	stopSupervisor(t, tmp)
 }
 
@@ -120,7 +113,5 @@ func TestServerOnFullDisk(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestProcess$", "-test.v")
 	cmd.Env = append(os.Environ(), scratchVariable+"=1", "TMPDIR="+tmp, URLVariable+"=")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "No space left on device") {
-		t.Errorf("got %v, want a message about the disk\n%s", err, out)
-	}
+	check.True(t, err != nil && strings.Contains(string(out), "No space left on device"), "got %v, want a message about the disk\n%s", err, out)
 }

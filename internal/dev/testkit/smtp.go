@@ -65,8 +65,7 @@ func StartSMTPWith(t testing.TB, options SMTPOptions) *SMTPServer {
 // Start starts the server, at the same address as before.
 func (s *SMTPServer) Start(t testing.TB) {
 	t.Helper()
-	listener, err := net.Listen("tcp", s.address)
-	check.OK(t, err)
+	listener := check.Try(net.Listen("tcp", s.address)).OK(t)
 	s.address = listener.Addr().String()
 	if s.options.ImplicitTLS {
 		listener = tls.NewListener(listener, s.options.TLS)

@@ -143,8 +143,7 @@ func GivenSeed(t testing.TB) (seed uint64, ok bool) {
 	if text == "" {
 		return 0, false
 	}
-	seed, err := strconv.ParseUint(text, 10, 64)
-	check.OK(t, err, SeedVariable+" must be a number")
+	seed = check.Try(strconv.ParseUint(text, 10, 64)).OK(t, SeedVariable+" must be a number")
 	return seed, true
 }
 
@@ -252,8 +251,7 @@ func Assets(t testing.TB) string {
 // tests of several packages may install the same ones at once.
 func lockPackages(t testing.TB, dir string) *os.File {
 	t.Helper()
-	file, err := os.Open(filepath.Join(dir, "package-lock.json"))
-	check.OK(t, err)
+	file := check.Try(os.Open(filepath.Join(dir, "package-lock.json"))).OK(t)
 	check.OK(t, Lock(file))
 	return file
 }
@@ -264,9 +262,8 @@ func build(t testing.TB, dir, name string, args ...string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s in %s: %v\n%s", name, dir, err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	check.MustTrue(t, err == nil, "%s in %s: %v\n%s", name, dir, err, out)
 }
 
 // CleanEnv returns the environment without variables that configure palmares.

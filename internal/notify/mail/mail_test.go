@@ -234,9 +234,7 @@ func TestTemplates(t *testing.T) {
 				check.Contains(t, msg.Text, want)
 				check.Contains(t, html, want)
 			}
-			if test.link != "" && (!strings.Contains(html, `href="`+test.link+`"`) || !strings.Contains(html, ">"+test.link+"</a>")) {
-				t.Errorf("got no link, want a button and its URL:\n%s", html)
-			}
+			check.True(t, test.link == "" || strings.Contains(html, `href="`+test.link+`"`) && strings.Contains(html, ">"+test.link+"</a>"), "got no link, want a button and its URL:\n%s", html)
 			check.Lacks(t, msg.Text+html, "bea@")
 			check.Lacks(t, msg.Text, "<")
 			check.Lacks(t, html, "ZgotmplZ")

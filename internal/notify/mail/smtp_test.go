@@ -52,9 +52,8 @@ func TestEmailsArrive(t *testing.T) {
 			check.Equal(t, bodies["text/html"], msg.HTML, "%q", bodies)
 			subject := check.Try(new(mime.WordDecoder).DecodeHeader(header.Get("Subject"))).OK(t)
 			check.Equal(t, subject, msg.Subject)
-			if sender, err := header.AddressList("From"); err != nil || *sender[0] != (netmail.Address{Name: "palmarès", Address: "mail@palmares.example"}) {
-				t.Errorf("got sender %v, %v, want %s", sender, err, from)
-			}
+			sender, err := header.AddressList("From")
+			check.True(t, err == nil && *sender[0] == (netmail.Address{Name: "palmarès", Address: "mail@palmares.example"}), "got sender %v, %v, want %s", sender, err, from)
 			to := check.Try(header.AddressList("To")).OK(t)
 			check.Must(t, len(to), 1, "recipients %v", to)
 			check.Equal(t, to[0].Address, ana)
@@ -139,9 +138,7 @@ func TestRejections(t *testing.T) {
 			check.OK(t, m.Enqueue(private(ana)))
 			eventually(t, "the email fails", func() bool { return log.count(`"level":"ERROR"`) > 0 })
 			stop()
-			if log.count("\n") != 1 || log.count("a…@example.com") != 1 || log.count(test.cause) != 1 || server.Count(ana) != 0 {
-				t.Errorf("got log %s, want one masked line with %s", log, test.cause)
-			}
+			check.True(t, log.count("\n") == 1 && log.count("a…@example.com") == 1 && log.count(test.cause) == 1 && server.Count(ana) == 0, "got log %s, want one masked line with %s", log, test.cause)
 		})
 	}
 }
@@ -224,9 +221,7 @@ func TestCheckURL(t *testing.T) {
 		"smtp://user%40example.com:secret@[2001:db8::1]:1": "2001:db8::1:1",
 	} {
 		s, err := parseServer(address)
-		if err != nil || CheckURL(address) != nil || s.host+":"+s.port != want || s.loopback || s.tls.InsecureSkipVerify {
-			t.Errorf("%s: got %v, %v, want %s", address, s, err, want)
-		}
+		check.True(t, err == nil && CheckURL(address) == nil && s.host+":"+s.port == want && !s.loopback && !s.tls.InsecureSkipVerify, "%s: got %v, %v, want %s", address, s, err, want)
 	}
 	check.Equal(t, CheckURL(""), nil)
 	for _, address := range []string{

@@ -83,9 +83,8 @@ func (r *receiver) batches(t *testing.T) (all [][]string) {
 
 func expectBatches(t *testing.T, r *receiver, want ...[]string) {
 	t.Helper()
-	if got := r.batches(t); !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("got batches %v\nwant %v", got, want)
-	}
+	got := r.batches(t)
+	check.True(t, slices.EqualFunc(got, want, slices.Equal), "got batches %v\nwant %v", got, want)
 }
 
 // A batch has up to 100 events of one release, in order, signed as a whole. Other

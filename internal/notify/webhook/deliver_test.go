@@ -365,9 +365,8 @@ func TestReleaseWaits(t *testing.T) {
 			s.sendDue(e)
 			s.sendDue(e)
 			check.Slices(t, r.ids(), append(ids(first, 3), ids(second, 1)...))
-			if rows := s.deliveries(e); len(rows) != 3 || rows[1].NextAt.Before(rows[0].NextAt) || !rows[1].Held || !rows[2].Held {
-				t.Errorf("got deliveries %v, want two held ones", rows)
-			}
+			rows := s.deliveries(e)
+			check.True(t, len(rows) == 3 && !rows[1].NextAt.Before(rows[0].NextAt) && rows[1].Held && rows[2].Held, "got deliveries %v, want two held ones", rows)
 			r.reset()
 			switch end {
 			case "delivered":
@@ -401,9 +400,7 @@ func TestReplayedReleaseWaits(t *testing.T) {
 			r := newReceiver(t)
 			e := s.add(NewEndpoint{URL: r.URL, Batches: batches})
 			first := s.publishTools(2)
-			if err := s.Replay(t.Context(), e, ids(first+2, 1)[0]); err != nil { // before it was sent
-				t.Fatal(err)
-			}
+			check.OK(t, s.Replay(t.Context(), e, ids(first+2, 1)[0])) // before it was sent
 			s.sendDue(e)
 			s.sendDue(e)
 			check.Slices(t, slices.Concat(r.batches(t)...), ids(first, 3), "batches %t", batches)

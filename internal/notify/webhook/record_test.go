@@ -452,9 +452,7 @@ func TestLastDelivery(t *testing.T) {
 		verify := func(what string, want *time.Time) {
 			t.Helper()
 			got := s.find(e.ID).DeliveredAt
-			if (got == nil) != (want == nil) || want != nil && got.Sub(*want).Abs() > time.Millisecond { // databases round times
-				t.Errorf("%s: got last delivery %v, want %v", what, got, want)
-			}
+			check.True(t, (got == nil) == (want == nil) && (want == nil || got.Sub(*want).Abs() <= time.Millisecond), "%s: got last delivery %v, want %v", what, got, want) // databases round times
 		}
 		verify("before any event", nil)
 		r.respondStatus(http.StatusInternalServerError)
@@ -486,9 +484,8 @@ func TestLastDelivery(t *testing.T) {
 
 func TestTestLimitWords(t *testing.T) {
 	for wait, want := range map[time.Duration]string{time.Millisecond: "Try again in 1 second.", 2 * time.Second: "Try again in 2 seconds."} {
-		if got := (&TestLimitError{wait}).Error(); !strings.HasSuffix(got, want) {
-			t.Errorf("%s: got %q, want %q", wait, got, want)
-		}
+		got := (&TestLimitError{wait}).Error()
+		check.True(t, strings.HasSuffix(got, want), "%s: got %q, want %q", wait, got, want)
 	}
 }
 

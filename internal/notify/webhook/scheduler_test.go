@@ -185,9 +185,8 @@ func TestRunEndsWithoutDatabase(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); stop() }()
 	wait.Receive(t, "Run returns", stopped)
-	if log := s.logs.String(); strings.Count(log, "polling for due webhooks failed") != 1 {
-		t.Errorf("got log %s, want one warning", log)
-	}
+	log := s.logs.String()
+	check.True(t, strings.Count(log, "polling for due webhooks failed") == 1, "got log %s, want one warning", log)
 }
 
 // addUnresponsive adds accounts whose endpoints never respond.

@@ -30,9 +30,7 @@ func testClockOffsets(t *testing.T, name string, cfg Config) {
 		cfg.Now = func() time.Time { return time.Now().Add(-ahead) }
 		found := Examine(t.Context(), cfg)
 		i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == name })
-		if i < 0 || found[i].State != want {
-			t.Errorf("%s at an offset of %s: got %+v, want %s", name, ahead, found, want)
-		}
+		check.True(t, i >= 0 && found[i].State == want, "%s at an offset of %s: got %+v, want %s", name, ahead, found, want)
 	}
 }
 
@@ -51,9 +49,7 @@ func testHangingCheck(t *testing.T) {
 	}}, {"settings", checkSettings}}
 	start := time.Now()
 	found := Examine(t.Context(), Config{Limit: 50 * time.Millisecond})
-	if len(found) != 3 || found[0].Check != "starts" || found[1].State != Wrong || found[2].State != OK {
-		t.Errorf("got %+v, want ok, wrong and ok", found)
-	}
+	check.True(t, len(found) == 3 && found[0].Check == "starts" && found[1].State == Wrong && found[2].State == OK, "got %+v, want ok, wrong and ok", found)
 	check.Equal(t, time.Since(start), 50*time.Millisecond+grace)
 	check.Equal(t, Worst(found), Wrong, "want wrong and ok")
 	check.Equal(t, Worst(found[2:]), OK, "want wrong and ok")

@@ -114,9 +114,7 @@ func TestFeedsAreCharged(t *testing.T) {
 		}
 	}
 	for _, statement := range statements {
-		if strings.Contains(statement, "`tools`") && !strings.Contains(statement, "IN (") && !strings.Contains(statement, "= ?") {
-			t.Errorf("got %s, want no statement that reads all tools", statement)
-		}
+		check.True(t, !strings.Contains(statement, "`tools`") || strings.Contains(statement, "IN (") || strings.Contains(statement, "= ?"), "got %s, want no statement that reads all tools", statement)
 	}
 	visitors.refusal = problem.New(problem.TooMany, "Pages of your network have used up their computing time.")
 	got := get(h, "/en/tools/plum/changes.atom")
@@ -387,9 +385,8 @@ func TestFeedsOfItems(t *testing.T) {
 		for path, want := range map[string]string{
 			"/en/tools/plum/changes.atom": "Did you mean “plume”?", "/fr/categories/coed/changes.atom": "Did you mean “code”?", "/en/tools/zzz/changes.atom": "There is no tool “zzz”.", "/en/tools/A%20B/changes.atom": "is not a slug",
 		} {
-			if got := get(h, path); got.Code != 404 || !strings.Contains(got.Body.String(), want) {
-				t.Errorf("%s: got %d %s, want 404 and %s", path, got.Code, got.Body, want)
-			}
+			got := get(h, path)
+			check.True(t, got.Code == 404 && strings.Contains(got.Body.String(), want), "%s: got %d %s, want 404 and %s", path, got.Code, got.Body, want)
 		}
 	})
 }

@@ -27,9 +27,8 @@ func TestRepeatedCalls(t *testing.T) {
 	first := call("1")
 	for i, id := range []string{"2", `"a-1"`, "0", `"é\n"`, "1.5", "-3"} {
 		want := strings.Replace(first, `"id":1,`, `"id":`+id+`,`, 1)
-		if got := call(id); got != want && id != "1.5" {
-			t.Errorf("id %s: got %s, want %s", id, got, want)
-		}
+		got := call(id)
+		check.True(t, got == want || id == "1.5", "id %s: got %s, want %s", id, got, want)
 		check.Equal(t, c.counted.Load(), int64(i+2), "counted calls")
 	}
 	editions := check.Try(demo.Editions()).OK(t)
@@ -96,9 +95,7 @@ func TestRefusedRequestsAreNotDecoded(t *testing.T) {
 			c.limit, c.free = limit, 0
 			var w *httptest.ResponseRecorder
 			allocations := testing.AllocsPerRun(1, func() { w = c.post(body) })
-			if w.Code != want || allocations > 500 {
-				t.Errorf("%.50s: got %d after %v allocations, want %d after at most 500", body, w.Code, allocations, want)
-			}
+			check.True(t, w.Code == want && allocations <= 500, "%.50s: got %d after %v allocations, want %d after at most 500", body, w.Code, allocations, want)
 		}
 	}
 }

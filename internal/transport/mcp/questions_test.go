@@ -53,9 +53,7 @@ func TestAgentsAnswerQuestions(t *testing.T) {
 					tokens += int(math.Ceil(float64(max(len(got.text()), len(got.StructuredContent))) / bytesPerToken))
 					known += text.Fold(got.text())
 				}
-				if len(q.steps) > maxCalls || tokens > maxTokens {
-					t.Errorf("got %d calls and %d tokens, want at most %d and %d", len(q.steps), tokens, maxCalls, maxTokens)
-				}
+				check.True(t, len(q.steps) <= maxCalls && tokens <= maxTokens, "got %d calls and %d tokens, want at most %d and %d", len(q.steps), tokens, maxCalls, maxTokens)
 			})
 		}
 	})

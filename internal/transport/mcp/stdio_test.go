@@ -186,17 +186,15 @@ func TestInvalidLines(t *testing.T) {
 	for i, e := range inputs {
 		v.send(e.line + "\n")
 		if e.want != "" {
-			if got := summarize(t, v.receive()); !strings.HasPrefix(got, e.want) {
-				t.Errorf("%s: got %.200s, want %s", e.name, got, e.want)
-			}
+			got := summarize(t, v.receive())
+			check.True(t, strings.HasPrefix(got, e.want), "%s: got %.200s, want %s", e.name, got, e.want)
 		}
 		id := fmt.Sprint(1000 + i)
 		v.send(rpc(id, "ping") + "\n")
 		check.Must(t, summarize(t, v.receive()), id+" ok", "after %s: want a reply to ping", e.name)
 	}
-	if rest := v.end(); rest != nil {
-		t.Errorf("got %q at the end, want nothing more", rest)
-	}
+	rest := v.end()
+	check.True(t, rest == nil, "got %q at the end, want nothing more", rest)
 	t.Logf("%d lines", len(inputs))
 }
 
@@ -374,9 +372,8 @@ func TestCanceledRequests(t *testing.T) {
 		}
 		check.Contains(t, v.receive(), `"id":`+id, "%s: want the end of the canceled request", id)
 	}
-	if rest := v.end(); rest != nil {
-		t.Errorf("got %q, want nothing more", rest)
-	}
+	rest := v.end()
+	check.True(t, rest == nil, "got %q, want nothing more", rest)
 }
 
 // The server ends without an error if the client closes the output, whether the
@@ -451,8 +448,7 @@ func TestGoClient(t *testing.T) {
 			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 			session := check.Try(client.Connect(t.Context(), transport(), nil)).OK(t)
 			tools := check.Try(session.ListTools(t.Context(), nil)).OK(t)
-			found, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "search_tools", Arguments: map[string]any{"search": "plume", "limit": 1}})
-			check.OK(t, err)
+			found := check.Try(session.CallTool(t.Context(), &sdk.CallToolParams{Name: "search_tools", Arguments: map[string]any{"search": "plume", "limit": 1}})).OK(t)
 			check.Equal(t, len(tools.Tools), len(examples), name)
 			check.Equal(t, found.IsError, false, name)
 			check.Contains(t, found.Content[0].(*sdk.TextContent).Text, "plume | Plume", name)

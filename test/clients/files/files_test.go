@@ -30,16 +30,13 @@ type got struct {
 // get requests a path without following redirects.
 func get(t testing.TB, s *blackbox.Server, method, path string, headers ...string) got {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Address+path, nil)
-	check.OK(t, err)
+	r := check.Try(http.NewRequestWithContext(t.Context(), method, "http://"+s.Address+path, nil)).OK(t)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultTransport.RoundTrip(r)
-	check.OK(t, err)
+	response := check.Try(http.DefaultTransport.RoundTrip(r)).OK(t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	check.OK(t, err)
+	body := check.Try(io.ReadAll(response.Body)).OK(t)
 	return got{response, string(body)}
 }
 
@@ -70,9 +67,7 @@ func TestFiles(t *testing.T) {
 		var list listing
 		wait.Until(t, "a list of files", func() bool { return get(t, s, "GET", "/files/").StatusCode == 200 })
 		check.OK(t, json.Unmarshal([]byte(get(t, s, "GET", "/files/index.json").body), &list))
-		if list.Release != 8 || len(list.Files) != 9 || len(list.Releases) != 8 || list.Files[0].Name != "catalog.sqlite" {
-			t.Fatalf("got %+v, want 9 files of release 8", list)
-		}
+		check.MustTrue(t, list.Release == 8 && len(list.Files) == 9 && len(list.Releases) == 8 && list.Files[0].Name == "catalog.sqlite", "got %+v, want 9 files of release 8", list)
 		left := func(g got) string { return g.Header.Get("X-Ratelimit-Remaining") }
 		for i, f := range list.Files {
 			path := strings.TrimPrefix(f.URL, "http://"+s.Address)
@@ -111,16 +106,12 @@ func TestFiles(t *testing.T) {
 				t.Errorf("%v: got %d %.40q with %s left, want %d and 991", c, g.StatusCode, g.body, left(g), c.status)
 			}
 		}
-		if !strings.HasPrefix(tag, fmt.Sprintf(`"%d-`, files.Format)) {
-			t.Errorf("got the tag %s, want the version of the format in it", tag)
-		}
+		check.True(t, strings.HasPrefix(tag, fmt.Sprintf(`"%d-`, files.Format)), "got the tag %s, want the version of the format in it", tag)
 
 		// A key, HTTP Basic or a download token; before the redirect, too.
 		accounts := auth.NewAccounts(testkit.Open(t, cfg))
-		owner, err := accounts.Find(t.Context(), email)
-		check.OK(t, err)
-		token, err := accounts.CreateDownloadToken(t.Context(), owner, "sheet")
-		check.OK(t, err)
+		owner := check.Try(accounts.Find(t.Context(), email)).OK(t)
+		token := check.Try(accounts.CreateDownloadToken(t.Context(), owner, "sheet")).OK(t)
 		for _, path := range []string{tools, "/files/latest/tools.parquet", tools + "?token=dt_AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
 			get(t, s, "GET", path).want(t, 401, "error")
 			get(t, s, "GET", path, "Authorization", "Bearer pal_wrong").want(t, 401, "error")
@@ -139,8 +130,7 @@ func TestFiles(t *testing.T) {
 			}
 		}
 
-		created, err := accounts.DownloadTokens(t.Context(), owner)
-		check.OK(t, err)
+		created := check.Try(accounts.DownloadTokens(t.Context(), owner)).OK(t)
 		check.OK(t, accounts.RevokeDownloadToken(t.Context(), owner, created[0].ID))
 		wait.Until(t, "the token is refused", func() bool { return get(t, s, "GET", tools+"?token="+token).StatusCode == 401 })
 		get(t, s, "GET", "/files/latest/tools.parquet?token="+token).want(t, 401, "revoked")

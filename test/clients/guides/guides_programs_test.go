@@ -158,9 +158,8 @@ func TestGuidesAfterRelease(t *testing.T) {
 	caching := newReader(t, cfg, s, "caching").saveAll("cached.mjs")
 	prints := func(r *reader, command, until, want string) {
 		t.Helper()
-		if got := r.shell(command, until); strings.TrimSpace(got) != want {
-			t.Errorf("%s: got %q, want %q", command, got, want)
-		}
+		got := r.shell(command, until)
+		check.True(t, strings.TrimSpace(got) == want, "%s: got %q, want %q", command, got, want)
 	}
 	listening := dashboards.start("node live.mjs")
 	check.OK(t, listening.waitFor("release 1 of 2026-11-10: 48 tools"))
@@ -171,9 +170,8 @@ func TestGuidesAfterRelease(t *testing.T) {
 
 	publish(t, cfg, s, 2, revised(t, 2))
 	prints(dashboards, "node live.mjs", "tools", "release 2 of 2026-11-11: 47 tools")
-	if got := webhooks.shell("python3 catchup.py", ""); got == "0 events\n" {
-		t.Error("got no new events, want some")
-	}
+	got := webhooks.shell("python3 catchup.py", "")
+	check.True(t, got != "0 events\n", "got no new events, want some")
 	prints(webhooks, "python3 catchup.py", "", "0 events")
 	prints(caching, "node cached.mjs", "", "8 categories, updated")
 	prints(caching, "node cached.mjs", "", "8 categories, unchanged")
@@ -284,9 +282,7 @@ func TestGuideKeepsVectorStoreInSync(t *testing.T) {
 				served[slug+"#"+chunk.ID] = fmt.Sprint(chunk.Text, chunk.Metadata)
 			}
 		}
-		if len(served) == 0 || !maps.Equal(stored, served) {
-			t.Errorf("vector store: got %d chunks %v, want those of the catalog, %d chunks %v", len(stored), stored, len(served), served)
-		}
+		check.True(t, len(served) != 0 && maps.Equal(stored, served), "vector store: got %d chunks %v, want those of the catalog, %d chunks %v", len(stored), stored, len(served), served)
 	}
 	synced("18 embedded, 0 updated, 0 deleted")
 	publish(t, cfg, s, 2, revised(t, 2))

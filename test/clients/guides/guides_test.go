@@ -72,9 +72,8 @@ func TestEditorsGuide(t *testing.T) {
 		}
 		r.follow()
 		readme, err := os.ReadFile(filepath.Join(r.dir, "catalog", "README.md"))
-		if text := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/guides/editors.md", "").Body); err != nil || string(readme) != text {
-			t.Errorf("got %v and another text in the exported folder, want the guide", err)
-		}
+		text := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/guides/editors.md", "").Body)
+		check.True(t, err == nil && string(readme) == text, "got %v and another text in the exported folder, want the guide", err)
 	})
 }
 
@@ -134,9 +133,7 @@ func newReader(t *testing.T, cfg store.Config, s *blackbox.Server, name string) 
 	t.Helper()
 	response := s.Call(t, http.MethodGet, "/guides/"+name+".md", "")
 	text := blackbox.ReadAll(t, response.Body)
-	if response.StatusCode != http.StatusOK || strings.Contains(text, "{{") {
-		t.Fatalf("%s: got %d %s, want 200", name, response.StatusCode, text)
-	}
+	check.MustTrue(t, response.StatusCode == http.StatusOK && !strings.Contains(text, "{{"), "%s: got %d %s, want 200", name, response.StatusCode, text)
 	return &reader{T: t, cfg: cfg, server: s, blocks: blocksOf(t, text), dir: t.TempDir()}
 }
 
@@ -293,18 +290,14 @@ func (r *reader) connect(b block) error {
 	switch {
 	case server.Command == "palmares":
 		cmd := blackbox.Command(r, r.cfg, server.Args...) // with the folder of the test's database
-		in, err := cmd.StdinPipe()
-		check.OK(r, err)
-		replies, err := cmd.StdoutPipe()
-		check.OK(r, err)
+		in := check.Try(cmd.StdinPipe()).OK(r)
+		replies := check.Try(cmd.StdoutPipe()).OK(r)
 		check.OK(r, cmd.Start())
-		_, err = fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+
-			"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+list)
-		check.OK(r, err)
+		check.Try(fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+
+			"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+list)).OK(r)
 		lines := bufio.NewReader(replies)
 		for range 2 {
-			line, err := lines.ReadString('\n')
-			check.OK(r, err)
+			line := check.Try(lines.ReadString('\n')).OK(r)
 			out += line
 		}
 		check.OK(r, in.Close())
@@ -438,7 +431,5 @@ func TestGuideLinks(t *testing.T) {
 		// Account pages redirect to the sign-in page.
 		check.Equal(t, s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key).StatusCode, http.StatusOK, path)
 	}
-	if len(seen) < 20 {
-		t.Errorf("got %d links, want at least 20", len(seen))
-	}
+	check.True(t, len(seen) >= 20, "got %d links, want at least 20", len(seen))
 }

@@ -101,9 +101,8 @@ func TestClientsWithNode(t *testing.T) {
 	t.Run("tokens", func(t *testing.T) {
 		t.Parallel()
 		out := node(t, "testdata/tokens.mjs", filepath.Join(repo.Root(t), "internal/transport/mcp/testdata/tools.json"))
-		if tokens, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || tokens < 1_000 || tokens >= 3_000 {
-			t.Errorf("tools/list: got %s tokens, want fewer than 3000", out)
-		}
+		tokens, err := strconv.Atoi(strings.TrimSpace(out))
+		check.True(t, err == nil && tokens >= 1_000 && tokens < 3_000, "tools/list: got %s tokens, want fewer than 3000", out)
 	})
 	t.Run("invalid key", func(t *testing.T) {
 		got := s.Call(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Accept", "application/json, text/event-stream", "Authorization", "Bearer x")
@@ -137,9 +136,8 @@ func node(t testing.TB, args ...string) string {
 func compact(t testing.TB, text string) string {
 	t.Helper()
 	var value any
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatalf("got %s, want JSON: %v", text, err)
-	}
+	err := json.Unmarshal([]byte(text), &value)
+	check.MustTrue(t, err == nil, "got %s, want JSON: %v", text, err)
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -183,10 +181,8 @@ func TestQuota(t *testing.T) {
 func TestStandardStreams(t *testing.T) {
 	t.Parallel()
 	cmd := blackbox.Command(t, blackbox.Demo(t), "mcp")
-	in, err := cmd.StdinPipe()
-	check.OK(t, err)
-	out, err := cmd.StdoutPipe()
-	check.OK(t, err)
+	in := check.Try(cmd.StdinPipe()).OK(t)
+	out := check.Try(cmd.StdoutPipe()).OK(t)
 	check.OK(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
@@ -196,11 +192,9 @@ func TestStandardStreams(t *testing.T) {
 		`{"jsonrpc":"2.0","id":2,"method":"nothing","params":{}}`,
 		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":5}}}`,
 	} {
-		_, err := io.WriteString(in, message+"\n")
-		check.OK(t, err)
+		check.Try(io.WriteString(in, message+"\n")).OK(t)
 		if i == 0 {
-			_, err := io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
-			check.OK(t, err)
+			check.Try(io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")).OK(t)
 		}
 		var got struct {
 			JSONRPC string
@@ -216,9 +210,7 @@ func TestStandardStreams(t *testing.T) {
 	}
 	check.Equal(t, cmd.Wait(), nil)
 	missing := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "mcp"))
-	if missing.Code != 1 || missing.Out != "" || !strings.Contains(missing.Err, "there is no database") {
-		t.Errorf("without a database: got %+v, want an error", missing)
-	}
+	check.True(t, missing.Code == 1 && missing.Out == "" && strings.Contains(missing.Err, "there is no database"), "without a database: got %+v, want an error", missing)
 }
 
 // The program exits normally, and prints nothing but replies, whatever its client sends
@@ -237,9 +229,7 @@ func TestBrokenStreams(t *testing.T) {
 		cmd := blackbox.Command(t, cfg, "mcp")
 		cmd.Stdin = strings.NewReader(e.input)
 		got := blackbox.Run(t, cmd)
-		if got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, e.want) {
-			t.Errorf("%s: got %d, %.200s %.200s, want 0 and %.100s", name, got.Code, got.Out, got.Err, e.want)
-		}
+		check.True(t, got.Code == 0 && got.Err == "" && strings.Contains(got.Out, e.want), "%s: got %d, %.200s %.200s, want 0 and %.100s", name, got.Code, got.Out, got.Err, e.want)
 	}
 	reader, closed, err := os.Pipe()
 	check.OK(t, err)
@@ -269,26 +259,20 @@ func TestStandardStreamsAfterPruning(t *testing.T) {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: revision})))
 	}
 	cmd := blackbox.Command(t, cfg, "mcp")
-	in, err := cmd.StdinPipe()
-	check.OK(t, err)
-	out, err := cmd.StdoutPipe()
-	check.OK(t, err)
+	in := check.Try(cmd.StdinPipe()).OK(t)
+	out := check.Try(cmd.StdoutPipe()).OK(t)
 	check.OK(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	send := func(message string) string {
-		_, err := io.WriteString(in, message+"\n")
-		check.OK(t, err)
-		if !lines.Scan() {
-			t.Fatalf("got no reply to %s, want one", message)
-		}
+		check.Try(io.WriteString(in, message+"\n")).OK(t)
+		check.MustTrue(t, lines.Scan(), "got no reply to %s, want one", message)
 		return lines.Text()
 	}
 	send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"catalog_stats","arguments":{"as_of":"1"}}}`
-	if got := send(call); !strings.Contains(got, `"tools_total":20`) {
-		t.Fatalf("got %s, want release 1", got)
-	}
+	got := send(call)
+	check.MustTrue(t, strings.Contains(got, `"tools_total":20`), "got %s, want release 1", got)
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "history", "prune", "--before", "2", "--yes"))
 	wait.Until(t, "release 1 is no longer served", func() bool {
 		return strings.Contains(send(call), "Release 1 is not available.")

@@ -80,8 +80,7 @@ func TestOAuthWithNode(t *testing.T) {
 		for i, args := range [][]string{{"testdata/oauth4webapi.mjs", url}, {"testdata/oauthclient.mjs", "1", url}, {"testdata/oauthclient.mjs", "2", url}} {
 			t.Run(strings.Join(args[:len(args)-1], " "), func(t *testing.T) {
 				c := start(t, s, args...)
-				_, err := fmt.Fprintln(c.in, c.consent(fmt.Sprintf("user%d@example.com", i)))
-				check.OK(t, err)
+				check.Try(fmt.Fprintln(c.in, c.consent(fmt.Sprintf("user%d@example.com", i)))).OK(t)
 				c.waitFor(done)
 			})
 		}
@@ -104,8 +103,7 @@ func useRemote(t *testing.T, s *blackbox.Server, url string) {
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"graphql_query","arguments":{"query":"{tool(slug: \"plume\") {embeddings {hash}}}"}}}`,
 	} {
-		_, err := fmt.Fprintln(c.in, message)
-		check.OK(t, err)
+		check.Try(fmt.Fprintln(c.in, message)).OK(t)
 		if strings.Contains(message, "initialize\"") {
 			c.waitFor(regexp.MustCompile(`"id":0,.*"result"|"result".*"id":0`))
 		}

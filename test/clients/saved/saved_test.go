@@ -84,9 +84,7 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	s := start(t, blackbox.Demo(t))
 	named, permanent := s.save(t, ana, "best", best, "--private", "--description", "Best tools")
-	if named != "/q/ana/best" || !regexp.MustCompile(`^/q/[0-9a-f]{32}$`).MatchString(permanent) {
-		t.Errorf("got %s and %s, want the URLs by name and by hash", named, permanent)
-	}
+	check.True(t, named == "/q/ana/best" && regexp.MustCompile(`^/q/[0-9a-f]{32}$`).MatchString(permanent), "got %s and %s, want the URLs by name and by hash", named, permanent)
 	printed := strings.TrimSpace(s.command(t, "queries", "token", ana, "best").Out)
 	address, token, _ := strings.Cut(printed, "?")
 	check.Equal(t, address, "http://"+s.Address+named, printed)
@@ -104,9 +102,8 @@ func TestCommands(t *testing.T) {
 		{0, "queries delete " + ana + " best", "Deleted best."},
 		{1, "queries delete " + ana + " best", `no saved query named "best"`},
 	} {
-		if got := s.command(t, strings.Fields(c.args)...); got.Code != c.code || !strings.Contains(got.Out+got.Err, c.want) {
-			t.Errorf("%s: got %d %s%s, want %d and %s", c.args, got.Code, got.Out, got.Err, c.code, c.want)
-		}
+		got := s.command(t, strings.Fields(c.args)...)
+		check.True(t, got.Code == c.code && strings.Contains(got.Out+got.Err, c.want), "%s: got %d %s%s, want %d and %s", c.args, got.Code, got.Out, got.Err, c.code, c.want)
 	}
 	wait.Until(t, "the deleted query", func() bool { return s.get(t, named).StatusCode == 404 })
 }
@@ -119,17 +116,15 @@ func TestBrokenQueries(t *testing.T) {
 	s := start(t, cfg)
 	named, _ := s.save(t, ana, "old", best)
 	valid, _ := s.save(t, ana, "valid", best+"#")
-	if got := s.command(t, "queries", "check"); got.Code != 0 || !strings.Contains(got.Out, "All saved queries are valid.") {
-		t.Errorf("got %d %s %s, want only valid queries", got.Code, got.Out, got.Err)
-	}
+	got := s.command(t, "queries", "check")
+	check.True(t, got.Code == 0 && strings.Contains(got.Out, "All saved queries are valid."), "got %d %s %s, want only valid queries", got.Code, got.Out, got.Err)
 	s.get(t, named).want(t, 200, "[")
 	s.Kill()
 
 	// A query that an earlier version allowed.
 	const text, hash = "{tools {items {oldField}}}", "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
 	db := testkit.Open(t, cfg)
-	row, err := db.Read.SavedQuery.Query().Where(savedquery.Name("old")).Only(t.Context())
-	check.OK(t, err)
+	row := check.Try(db.Read.SavedQuery.Query().Where(savedquery.Name("old")).Only(t.Context())).OK(t)
 	check.OK(t, db.Write.QueryVersion.Create().SetHash(hash).SetAccountID(row.AccountID).SetText(text).SetPublic(true).Exec(t.Context()))
 	check.OK(t, db.Write.SavedQuery.UpdateOneID(row.ID).SetHash(hash).Exec(t.Context()))
 
@@ -145,12 +140,9 @@ func TestBrokenQueries(t *testing.T) {
 		if restart == 0 {
 			wait.Until(t, "an email in the log", func() bool { return strings.Contains(s.Log.String(), "Your saved query old is no longer valid") })
 		}
-		if got := s.command(t, "queries", "show", ana, "old").Out; !strings.Contains(got, "no longer valid") || !strings.Contains(got, "reason     Line 1: ") {
-			t.Errorf("got %s, want the reason", got)
-		}
-		if restart == 1 && strings.Contains(s.Log.String(), "no longer valid") {
-			t.Errorf("got another email after a restart, want one")
-		}
+		got := s.command(t, "queries", "show", ana, "old").Out
+		check.True(t, strings.Contains(got, "no longer valid") && strings.Contains(got, "reason     Line 1: "), "got %s, want the reason", got)
+		check.True(t, restart != 1 || !strings.Contains(s.Log.String(), "no longer valid"), "got another email after a restart, want one")
 		s.Kill()
 	}
 	s.Server = blackbox.Serve(t, cfg, "--trusted-proxies", "127.0.0.1")

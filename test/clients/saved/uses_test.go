@@ -21,8 +21,7 @@ import (
 func TestUsesWithCurlPandasAndDuckDB(t *testing.T) {
 	t.Parallel()
 	curl, python, node := testkit.Curl.Ensure(t), testkit.Pandas.Ensure(t), testkit.Node.Ensure(t)
-	packages, err := filepath.Abs("../../../internal/transport/saved/testdata")
-	check.OK(t, err)
+	packages := check.Try(filepath.Abs("../../../internal/transport/saved/testdata")).OK(t)
 	testkit.NPM(t, packages)
 	s := start(t, blackbox.Demo(t))
 	key := strings.TrimSpace(s.command(t, "keys", "create", ana, "--name", "curl").Out)
@@ -44,8 +43,7 @@ func TestUsesWithCurlPandasAndDuckDB(t *testing.T) {
 		return string(out)
 	}
 	text := run("", "sh", "-c", strings.Replace(codes["curl"], "curl", curl, 1))
-	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	check.OK(t, err)
+	rows := check.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).OK(t)
 	check.Slices(t, rows[0], []string{"slug", "name", "score"})
 	check.Must(t, len(rows) > 10, true, "rows of curl: "+text)
 	want := strconv.Itoa(len(rows) - 1)

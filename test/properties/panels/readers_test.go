@@ -31,9 +31,7 @@ func TestFileReadersWithNode(t *testing.T) {
 		First                   struct{ Slug string }
 	}
 	readJSON(t, node, &ranges)
-	if ranges.Rows != 3000 || ranges.First.Slug == "" || ranges.Transferred == 0 || ranges.Transferred >= ranges.Size {
-		t.Errorf("got %+v, want all rows and fewer bytes than the file has", ranges)
-	}
+	check.True(t, ranges.Rows == 3000 && ranges.First.Slug != "" && ranges.Transferred != 0 && ranges.Transferred < ranges.Size, "got %+v, want all rows and fewer bytes than the file has", ranges)
 
 	folder := t.TempDir()
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--format", "parquet", folder))

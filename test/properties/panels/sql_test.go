@@ -31,7 +31,6 @@ const (
 	hundredthsOf = `CAST(round(%[1]s * 100) AS BIGINT)`
 	meanOf       = `floor((2 * sum(` + hundredthsOf + `) + count(%[1]s)) * 1.0 / (2 * count(%[1]s))) / 100`
 	activeIn     = `%[1]s.active AND %[1]s.first_release <= %[2]s AND (%[1]s.last_release IS NULL OR %[1]s.last_release >= %[2]s)`
-	month        = `substr(CAST(%s AS VARCHAR), 1, 7)`
 	latest       = `(SELECT max(number) FROM releases)`
 
 	// months has the points of monthly series, from a month on.
@@ -165,9 +164,8 @@ func TestPanelsInSQLWithNode(t *testing.T) {
 	testkit.NPM(t, "testdata")
 	addTwenty(t)
 	for _, example := range apidocs.Examples {
-		if name, isPanel := strings.CutPrefix(example.Name, "panel-"); isPanel && statements[name].sql == "" {
-			t.Errorf("got no statement for the panel %s, want one", name)
-		}
+		name, isPanel := strings.CutPrefix(example.Name, "panel-")
+		check.True(t, !isPanel || statements[name].sql != "", "got no statement for the panel %s, want one", name)
 	}
 	first := testkit.SeedOr(t, 1)
 	for _, seed := range []uint64{first, first + 6} {
@@ -192,8 +190,7 @@ func TestPanelsInSQLWithNode(t *testing.T) {
 			var tasks []task
 			for release := range releases {
 				work := task{Folder: t.TempDir()}
-				written, err := files.Write(t.Context(), s, release+1, work.Folder, files.Kinds{SQLite: true, Parquet: true}, nil)
-				check.OK(t, err)
+				written := check.Try(files.Write(t.Context(), s, release+1, work.Folder, files.Kinds{SQLite: true, Parquet: true}, nil)).OK(t)
 				for _, f := range written[1:] {
 					work.Tables = append(work.Tables, strings.TrimSuffix(f.Name, files.Parquet))
 				}
@@ -230,9 +227,7 @@ func TestPanelsInSQLWithNode(t *testing.T) {
 					}
 				}
 			}
-			if compared < 100 { // comparisons with a later day are errors
-				t.Errorf("got %d comparisons, want at least 100", compared)
-			}
+			check.True(t, compared >= 100, "got %d comparisons, want at least 100", compared) // comparisons with a later day are errors
 		})
 	}
 }
@@ -246,9 +241,7 @@ func panelRows(t *testing.T, e *graph.Executor, name string, release int) (list,
 	query := fmt.Sprintf("query @asOf(release: %d) %s", release, statement.query)
 	if statement.query == "" {
 		i := slices.IndexFunc(apidocs.Examples, func(example apidocs.Example) bool { return example.Name == "panel-"+name })
-		if i < 0 {
-			t.Fatalf("got no panel %s, want one", name)
-		}
+		check.MustTrue(t, i >= 0, "got no panel %s, want one", name)
 		query = queryHead.ReplaceAllString(apidocs.Examples[i].Query, fmt.Sprintf("$1 @asOf(release: %d) {", release))
 	}
 	if name == "newest-tools" { // files do not have the order within a release
@@ -261,9 +254,7 @@ func panelRows(t *testing.T, e *graph.Executor, name string, release int) (list,
 		}
 		t.Fatal(got.Errors)
 	}
-	if got.Cost >= maxCost && name != "newest-tools" { // which reads more than the panel
-		t.Errorf("%s: got a cost of %d, want less than %d", name, got.Cost, maxCost)
-	}
+	check.True(t, got.Cost < maxCost || name == "newest-tools", "%s: got a cost of %d, want less than %d", name, got.Cost, maxCost) // which reads more than the panel
 	var data object
 	check.OK(t, json.Unmarshal(got.Data, &data))
 	return normalized(rowsOf(data, statement.list, statement.fields)), true
@@ -360,14 +351,11 @@ func normalized(rows list) list {
 
 func querySQLite(t *testing.T, path, statement string) (found list) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	check.OK(t, err)
+	db := check.Try(sql.Open("sqlite", path)).OK(t)
 	defer db.Close()
-	rows, err := db.QueryContext(t.Context(), statement)
-	check.OK(t, err, statement)
+	rows := check.Try(db.QueryContext(t.Context(), statement)).OK(t, statement)
 	defer rows.Close()
-	columns, err := rows.Columns()
-	check.OK(t, err)
+	columns := check.Try(rows.Columns()).OK(t)
 	for rows.Next() {
 		row := make(list, len(columns))
 		pointers := make([]any, len(columns))

@@ -74,8 +74,7 @@ WHERE c.tool_a_slug IN (SELECT slug FROM these) OR c.tool_b_slug IN (SELECT slug
 
 // addTwenty adds the panels of the page to the statements.
 func addTwenty(t *testing.T) {
-	text, err := os.ReadFile(page)
-	check.OK(t, err)
+	text := check.Try(os.ReadFile(page)).OK(t)
 	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| .* \\| `(\\{.*\\})` \\|$").FindAllStringSubmatch(string(text), -1)
 	check.Equal(t, len(rows), 20, "panels")
 	for _, row := range rows {

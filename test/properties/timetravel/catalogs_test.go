@@ -3,13 +3,10 @@
 package timetravel_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +14,7 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/graph/graphtest"
-	"palmares/internal/catalog/feed"
-	"palmares/internal/catalog/feed/synth"
-	"palmares/internal/catalog/publish"
-	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
@@ -36,72 +30,14 @@ var dates = []string{
 	"2026-02-02", "2026-02-28", "2026-03-01", "2026-03-01", "2026-03-01", "2026-05-12",
 }
 
-var published = regexp.MustCompile(`,"published":(true|false)`)
-
-// randomCatalog returns the feed of the i-th release. Compared with others, tools
-// and categories are removed, tools are retired and active again, categories are
-// renamed, and comparisons are published and unpublished.
-func randomCatalog(t testing.TB, i, tools int) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	check.OK(t, synth.Write(t.Context(), &buf, synth.Options{Tools: tools, Seed: uint64(i / 5), Revision: i}))
-	r := rand.New(rand.NewPCG(uint64(i), 7))
-	removed := map[string]bool{}
-	var lines []string
-	for line := range strings.Lines(buf.String()) {
-		kind, rest, _ := strings.Cut(strings.TrimPrefix(line, `{"type":"`), `"`)
-		slug, _, _ := strings.Cut(strings.TrimPrefix(rest, `,"slug":"`), `"`)
-		switch n := r.IntN(16); {
-		case len(lines) == 0:
-			line = regexp.MustCompile(`"updated_at":"[^"]*"`).ReplaceAllString(line, `"updated_at":"`+dates[i%len(dates)]+`"`)
-		case kind == "category" && slug == "vide" && n < 8:
-			continue
-		case kind == "category" && n < 5:
-			line = strings.Replace(line, `"label":"`, fmt.Sprintf(`"label":"Nouveau%d `, i), 1)
-		case kind == "tool" && n == 0:
-			removed[slug] = true
-			continue
-		case kind == "tool" && n == 1:
-			reason := []string{"mort", "acquis", "deprecie", "pivot", "absorbe"}[r.IntN(5)]
-			line = string(feed.Line(&record.Retired{
-				Slug: slug, Name: "Feu " + slug, Category: "code", Reason: reason, RetiredAt: fmt.Sprintf("2026-01-%02d", 1+i), Note: "Parti.",
-			})) + "\n"
-		case kind == "comparatif" && n < 3:
-			is := published.FindString(line)
-			line = published.ReplaceAllString(line, "")
-			if !strings.HasSuffix(is, "false") {
-				line = strings.TrimSuffix(line, "}\n") + `,"published":false}` + "\n"
-			}
-		}
-		lines = append(lines, line)
+// randomCatalog returns the feed of the i-th release.
+func randomCatalog(i, tools int) []byte {
+	catalog := feedtest.NewRandom(7, tools)
+	for release := range i + 1 {
+		catalog.Date = dates[release%len(dates)]
+		catalog.Change(2 * tools)
 	}
-	var out strings.Builder
-	for _, line := range lines {
-		if !strings.HasPrefix(line, `{"type":"comparatif"`) || !refersTo(line, removed) {
-			out.WriteString(line)
-		}
-	}
-	return []byte(out.String())
-}
-
-func refersTo(line string, slugs map[string]bool) bool {
-	for slug := range slugs {
-		if strings.Contains(line, `"`+slug+`"`) {
-			return true
-		}
-	}
-	return false
-}
-
-// publish imports a feed and returns the number of the release.
-func publishFeed(t testing.TB, s *store.Store, data []byte) int {
-	t.Helper()
-	report, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(data)), publish.Options{Force: true})
-	check.OK(t, err)
-	if report.Release == 0 {
-		t.Fatal("got no release, want one")
-	}
-	return report.Release
+	return catalog.Feed()
 }
 
 const publicURL = "https://palmares.example"
@@ -134,7 +70,7 @@ func newServer(t testing.TB, catalog release.Database) *server {
 // publish imports a feed, and serves it as the program does.
 func (s *server) publish(t testing.TB, db *store.Store, data []byte) int {
 	t.Helper()
-	number := publishFeed(t, db, data)
+	number := feedtest.Publish(t, db, data)
 	check.OK(t, s.responses.Renew(number))
 	return number
 }

@@ -18,7 +18,7 @@ func TestConcurrentReaders(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		t.Parallel()
 		targets := []string{"/api/v1/tools?limit=200", "/api/v1/stats", "/api/v1/tools?search=outil&limit=5", "/api/v1/categories", "/api/v1/comparatifs",
-			"/api/v1/tools/plume-nova-1/versions", "/api/embeddings/lanterne-nova-4", "/api/v1/pricing?page=1"}
+			"/api/v1/tools/t01/versions", "/api/embeddings/t04", "/api/v1/pricing?page=1"}
 		s := newServer(t, db)
 		var bodies sync.Map // by release and address
 		check := func(release, target, body string) {
@@ -27,7 +27,7 @@ func TestConcurrentReaders(t *testing.T) {
 			}
 		}
 		var newest atomic.Int64
-		publishNext := func(i int) { newest.Store(int64(s.publish(t, db, randomCatalog(t, i, 40)))) }
+		publishNext := func(i int) { newest.Store(int64(s.publish(t, db, randomCatalog(i, 40)))) }
 		publishNext(0)
 		publishNext(1)
 		var stop atomic.Bool

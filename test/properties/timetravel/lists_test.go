@@ -42,9 +42,7 @@ func TestEmbeddingsOfEarlierReleases(t *testing.T) {
 				}
 				for _, s := range []*server{s, newServer(t, db)} {
 					for slug, want := range map[string]int{in: 200, out: 404} {
-						if got := s.get(developer, fmt.Sprintf("/api/embeddings/%s?as_of=%d", slug, release+1)); got.Code != want {
-							t.Errorf("after release %d, %s as of %d: got %d, want %d", i+1, slug, release+1, got.Code, want)
-						}
+						check.Equal(t, s.get(developer, fmt.Sprintf("/api/embeddings/%s?as_of=%d", slug, release+1)).Code, want, "after release %d, %s as of %d", i+1, slug, release+1)
 					}
 				}
 			}
@@ -59,7 +57,7 @@ func TestVersionsOfARemovedTool(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		for i := range 7 { // a is in releases 1, 3, 5 and 7
 			tools := []string{"b", "a"}[:2-i%2]
-			publishFeed(t, db, smallCatalog(fmt.Sprintf("2026-01-%02d", i+1), float64(i), tools...))
+			feedtest.Publish(t, db, smallCatalog(fmt.Sprintf("2026-01-%02d", i+1), float64(i), tools...))
 		}
 		s := newServer(t, db)
 		for release := 1; release <= 7; release++ {

@@ -9,6 +9,7 @@ import (
 
 	"palmares/graph"
 	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
 	"palmares/internal/dev/check"
@@ -33,7 +34,7 @@ func TestMemoryOfManyReleases(t *testing.T) {
 	for revision := range releases {
 		var buf bytes.Buffer
 		check.OK(t, synth.Write(t.Context(), &buf, synth.Options{Tools: 600, Seed: 3, Revision: revision}))
-		publishFeed(t, db, buf.Bytes())
+		feedtest.Publish(t, db, buf.Bytes())
 	}
 	log := slog.New(slog.DiscardHandler)
 	s := &server{responses: cache.New(budget, nil, log)}
@@ -57,8 +58,7 @@ func TestMemoryOfManyReleases(t *testing.T) {
 	}
 	grown := heap() - before
 	t.Logf("%d bytes with a budget of %d, %d of which the cache counts in %d items", grown, budget, s.responses.Weight(), s.responses.Entries())
-	if limit := int64(budget * 11 / 10); grown > limit {
-		t.Errorf("got %d bytes for %d releases, want at most %d", grown, releases, limit)
-	}
+	limit := int64(budget * 11 / 10)
+	check.True(t, grown <= limit, "got %d bytes for %d releases, want at most %d", grown, releases, limit)
 	runtime.KeepAlive(s)
 }

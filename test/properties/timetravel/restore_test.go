@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -42,7 +43,7 @@ func sample(t testing.TB, s *server, release int) string {
 	t.Helper()
 	all := ""
 	for _, target := range []string{"/api/v1/tools?limit=200", "/api/v1/stats", "/api/v1/tools?search=outil", "/api/v1/comparatifs", "/api/v1/categories", "/api/v1/cimetiere",
-		"/api/v1/pricing?page=2", "/api/v1/tools/plume-nova-1", "/api/v1/tools/plume-nova-1/versions", "/api/embeddings/lanterne-nova-4", "/api/embeddings/galet-nova-8"} {
+		"/api/v1/pricing?page=2", "/api/v1/tools/t01", "/api/v1/tools/t01/versions", "/api/embeddings/t04", "/api/embeddings/t08"} {
 		got := s.get(developer, with(target, "as_of", release))
 		if all += fmt.Sprintln(got.Code, got.Body); got.Code == 200 {
 			all += fmt.Sprintln(got.Header().Get("X-Service-Release"), got.Header().Get("Memento-Datetime"))
@@ -60,18 +61,16 @@ func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		t.Parallel()
-		before, err := store.Open(t.Context(), cfg)
-		check.OK(t, err)
-		_, err = before.Migrate(t.Context())
-		check.OK(t, err)
+		before := check.Try(store.Open(t.Context(), cfg)).OK(t)
+		check.Try(before.Migrate(t.Context())).OK(t)
 		for i := range 2 {
-			publishFeed(t, before, randomCatalog(t, i, 12))
+			feedtest.Publish(t, before, randomCatalog(i, 12))
 		}
 		check.OK(t, before.Close())
 		backups := []store.Config{testkit.Copy(t, cfg), testkit.Copy(t, cfg), testkit.Copy(t, cfg)}
 		lost := testkit.Open(t, cfg)
 		for i := 2; i < 4; i++ {
-			publishFeed(t, lost, randomCatalog(t, i, 12))
+			feedtest.Publish(t, lost, randomCatalog(i, 12))
 		}
 		for noticed, backup := range map[int]store.Config{2: backups[0], 4: backups[1], 5: backups[2]} {
 			catalog := &switching{}
@@ -87,7 +86,7 @@ func TestRestoredBackup(t *testing.T) {
 			restored := testkit.Open(t, backup)
 			next := 2
 			for ; next < noticed; next++ {
-				publishFeed(t, restored, randomCatalog(t, next+4, 12))
+				feedtest.Publish(t, restored, randomCatalog(next+4, 12))
 			}
 			catalog.Store(restored)
 			if noticed <= 4 { // as the program does
@@ -103,14 +102,12 @@ func TestRestoredBackup(t *testing.T) {
 					if got != want {
 						t.Errorf("noticed at %d, release %d of %d: differs %s", noticed, release, next, differsAt(got, want))
 					}
-					if (want == wrong[release]) != (release <= 2) {
-						t.Errorf("release %d: got the same as before: %v, want only the first two", release, want == wrong[release])
-					}
+					check.True(t, (want == wrong[release]) == (release <= 2), "release %d: got the same as before: %v, want only the first two", release, want == wrong[release])
 				}
 				if next == 5 {
 					break
 				}
-				next = s.publish(t, restored, randomCatalog(t, next+4, 12))
+				next = s.publish(t, restored, randomCatalog(next+4, 12))
 			}
 		}
 	})
@@ -124,8 +121,7 @@ func TestReplacedReleaseIsNotRead(t *testing.T) {
 		check.OK(t, db.Verify(t.Context(), releases[1]))
 		lost := *releases[1]
 		lost.ImportedAt = lost.ImportedAt.Add(-time.Hour)
-		if err := db.Verify(t.Context(), &lost); !errors.Is(err, store.ErrNoRelease) {
-			t.Errorf("got %v for a release that was lost, want no such release", err)
-		}
+		err := db.Verify(t.Context(), &lost)
+		check.True(t, errors.Is(err, store.ErrNoRelease), "got %v for a release that was lost, want no such release", err)
 	})
 }

@@ -32,12 +32,9 @@ func TestEditions(t *testing.T) {
 	last := all[len(all)-1]
 	check.Equal(t, string(last.Feed), string(demo.Catalog()), "last edition")
 	check.Equal(t, last.Date, "2026-11-10", "last edition")
-	if first := all[0].Date; !strings.HasPrefix(first, "2026-03-") {
-		t.Errorf("first edition: got %s, want one from March 2026", first)
-	}
-	if !slices.IsSortedFunc(all, func(a, b demo.Edition) int { return strings.Compare(a.Date, b.Date) }) {
-		t.Error("got unsorted editions, want them ordered by date")
-	}
+	first := all[0].Date
+	check.True(t, strings.HasPrefix(first, "2026-03-"), "first edition: got %s, want one from March 2026", first)
+	check.True(t, slices.IsSortedFunc(all, func(a, b demo.Edition) int { return strings.Compare(a.Date, b.Date) }), "got unsorted editions, want them ordered by date")
 }
 
 func TestEmbeddedSize(t *testing.T) {
@@ -68,9 +65,7 @@ func TestFilesAreMinimal(t *testing.T) {
 			decode(t, line, &given)
 			id := idOf(given["type"].(string), given["slug"].(string))
 			if given["absent"] == true {
-				if next[id] == nil || next[id].RecordType() != given["type"] || len(given) != 3 {
-					t.Errorf("%s: got %s, want only the slug of a record that the next edition has", edition.Date, line)
-				}
+				check.True(t, next[id] != nil && next[id].RecordType() == given["type"] && len(given) == 3, "%s: got %s, want only the slug of a record that the next edition has", edition.Date, line)
 				continue
 			}
 			rest := strings.Replace(line, `"type":"`+given["type"].(string)+`",`, "", 1)
@@ -84,9 +79,7 @@ func TestFilesAreMinimal(t *testing.T) {
 			var later map[string]any
 			decode(t, string(record.Encode(next[id])), &later)
 			for name, value := range given {
-				if name != "type" && name != "slug" && same(value, later[name]) {
-					t.Errorf("%s: got %s of %s as in the next edition, want it left out", edition.Date, name, id)
-				}
+				check.True(t, name == "type" || name == "slug" || !same(value, later[name]), "%s: got %s of %s as in the next edition, want it left out", edition.Date, name, id)
 			}
 		}
 	}
@@ -103,9 +96,7 @@ func TestDates(t *testing.T) {
 			before, since = read(t, all[i-1]), all[i-1].Date
 		}
 		within := func(id, what, date string, changed bool) {
-			if date > edition.Date || changed && date <= since {
-				t.Errorf("edition of %s: %s of %s: got %s, want a date after %q and not after the edition's", edition.Date, what, id, date, since)
-			}
+			check.True(t, date <= edition.Date && (!changed || date > since), "edition of %s: %s of %s: got %s, want a date after %q and not after the edition's", edition.Date, what, id, date, since)
 		}
 		for id, rec := range read(t, edition) {
 			changed := before[id] != nil && string(record.Encode(rec)) != string(record.Encode(before[id]))
@@ -160,9 +151,7 @@ func checkPrices(t *testing.T, date string, tool *record.Tool, before record.Rec
 		}
 		check.Equal(t, change.Pricing, pricing, "edition of %s: %s: price after the change of %s", date, tool.Slug, change.ChangedAt)
 		check.Equal(t, change.Price, price, "edition of %s: %s: price after the change of %s", date, tool.Slug, change.ChangedAt)
-		if change.ChangedAt > tool.UpdatedAt {
-			t.Errorf("edition of %s: %s: got a price change of %s, want none after %s", date, tool.Slug, change.ChangedAt, tool.UpdatedAt)
-		}
+		check.True(t, change.ChangedAt <= tool.UpdatedAt, "edition of %s: %s: got a price change of %s, want none after %s", date, tool.Slug, change.ChangedAt, tool.UpdatedAt)
 	}
 	was, ok := before.(*record.Tool)
 	if !ok {
@@ -217,9 +206,7 @@ func TestPublishEditions(t *testing.T) {
 			check.True(t, counts[kind] >= least, "%s: got %d since the first edition, want at least %d", kind, counts[kind], least)
 		}
 		for _, event := range journal.Events {
-			if counts["event "+event] == 0 && event != journal.EventPriceBackfilled { // the first edition has all of them
-				t.Errorf("got no event %s since the first edition, want one", event)
-			}
+			check.True(t, counts["event "+event] != 0 || event == journal.EventPriceBackfilled, "got no event %s since the first edition, want one", event) // the first edition has all of them
 		}
 		for _, kind := range []string{
 			journal.CategoryCreated, journal.CategoryUpdated, journal.CategoryRemoved,
@@ -228,9 +215,7 @@ func TestPublishEditions(t *testing.T) {
 		} {
 			check.True(t, counts[kind] != 0, "got no change %s since the first edition, want one", kind)
 		}
-		if !s.Read.JournalEntry.Query().Where(journalentry.Kind(journal.PriceBackfilled)).ExistX(t.Context()) {
-			t.Errorf("got no change %s, want one", journal.PriceBackfilled)
-		}
+		check.True(t, s.Read.JournalEntry.Query().Where(journalentry.Kind(journal.PriceBackfilled)).ExistX(t.Context()), "got no change %s, want one", journal.PriceBackfilled)
 	})
 }
 

@@ -37,8 +37,7 @@ var program string
 // UseProgram makes commands run the program at a path.
 func UseProgram(t testing.TB, path string) {
 	t.Helper()
-	path, err := filepath.Abs(path)
-	check.OK(t, err)
+	path = check.Try(filepath.Abs(path)).OK(t)
 	program = path
 }
 
@@ -146,8 +145,7 @@ func WriteFile(t testing.TB, name string, data []byte) string {
 // ReadAll reads everything as text.
 func ReadAll(t testing.TB, r io.Reader) string {
 	t.Helper()
-	data, err := io.ReadAll(r)
-	check.OK(t, err)
+	data := check.Try(io.ReadAll(r)).OK(t)
 	return string(data)
 }
 
@@ -237,9 +235,8 @@ func Do(ctx context.Context, client *http.Client, method, url, body string, head
 // WaitForExit waits for the server to exit, which must be without an error.
 func (s *Server) WaitForExit(t testing.TB) {
 	t.Helper()
-	if err := wait.Receive(t, "the server exits", s.Done); err != nil {
-		t.Errorf("got %v, want a clean exit\n%s", err, s.Log)
-	}
+	err := wait.Receive(t, "the server exits", s.Done)
+	check.True(t, err == nil, "got %v, want a clean exit\n%s", err, s.Log)
 }
 
 // WaitForEmail waits for a sign-in email that the server writes to its log,

@@ -29,33 +29,25 @@ func (s *Server) Consent(t testing.TB, authorization, email string) *url.URL {
 	}}
 	submit := func(address string, form url.Values) (*http.Response, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
-		check.OK(t, err)
+		r := check.Try(http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))).OK(t)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		response, err := browser.Do(r)
-		check.OK(t, err)
+		response := check.Try(browser.Do(r)).OK(t)
 		defer response.Body.Close()
 		return response, ReadAll(t, response.Body)
 	}
 	response, body, err := Do(t.Context(), browser, http.MethodGet, authorization, "")
 	check.OK(t, err)
 	login := response.Request.URL
-	if !strings.HasSuffix(login.Path, "/login") {
-		t.Fatalf("got %d at %s, want the page to sign in: %s", response.StatusCode, login, body)
-	}
+	check.MustTrue(t, strings.HasSuffix(login.Path, "/login"), "got %d at %s, want the page to sign in: %s", response.StatusCode, login, body)
 	next := login.Query().Get("next")
 	login.RawQuery = ""
 	code, _ := submit(login.String(), url.Values{"email": {email}, "next": {next}})
 	_, digits := s.WaitForEmail(t, email, 0)
 	response, page := submit(code.Request.URL.String(), url.Values{"code": {digits}, "next": {next}})
 	form := consentForm.FindStringSubmatch(page)
-	if form == nil {
-		t.Fatalf("got %d at %s, want the page to connect: %s", response.StatusCode, response.Request.URL, page)
-	}
+	check.MustTrue(t, form != nil, "got %d at %s, want the page to connect: %s", response.StatusCode, response.Request.URL, page)
 	response, page = submit("http://"+s.Address+html.UnescapeString(form[1]), url.Values{"decision": {"allow"}})
 	to, err := response.Location()
-	if err != nil {
-		t.Fatalf("got %d, want a redirect to the application: %s", response.StatusCode, page)
-	}
+	check.MustTrue(t, err == nil, "got %d, want a redirect to the application: %s", response.StatusCode, page)
 	return to
 }

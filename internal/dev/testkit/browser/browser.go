@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -64,9 +65,7 @@ func Start(t testing.TB) *Browser {
 	defer shared.mu.Unlock()
 	if shared.browser == nil {
 		started, err := start(testkit.Chromium.Ensure(t))
-		if err != nil {
-			t.Fatalf("start Chromium: %v", err)
-		}
+		check.MustTrue(t, err == nil, "start Chromium: %v", err)
 		shared.browser = started
 	}
 	return shared.browser

@@ -64,9 +64,7 @@ func site(t testing.TB, files map[string]string) string {
 
 func expect[V comparable](t testing.TB, what string, got, want V) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	check.Equal(t, got, want, what)
 }
 
 func TestMain(m *testing.M) { browser.Only(m) }
@@ -179,9 +177,7 @@ func TestAxe(t *testing.T) {
 	address := site(t, map[string]string{"/": "<input id=nameless>"})
 	b := browser.Start(t)
 	got := failures(t, func(t testing.TB) { b.Open(t, browser.Look{}, address+"/").Axe() })
-	if len(got) != 1 || !strings.Contains(got[0], "/: label: ") || !strings.Contains(got[0], `<input id="nameless">`) {
-		t.Errorf("got %q, want the rule label and the input", got)
-	}
+	check.True(t, len(got) == 1 && strings.Contains(got[0], "/: label: ") && strings.Contains(got[0], `<input id="nameless">`), "got %q, want the rule label and the input", got)
 }
 
 func TestComplaints(t *testing.T) {
@@ -317,11 +313,9 @@ func TestFailureIsSaved(t *testing.T) {
 		p.Limit = time.Millisecond
 		p.Text("#nothing")
 	})
-	screenshots, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.png"))
-	check.OK(t, err)
+	screenshots := check.Try(filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.png"))).OK(t)
 	check.Equal(t, len(screenshots), 1, "want one")
-	logs, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.txt"))
-	check.OK(t, err)
+	logs := check.Try(filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.txt"))).OK(t)
 	check.Must(t, len(logs), 1, "want one")
 	if text, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(text), "oh no") {
 		t.Errorf("got %q, %v, want the console log", text, err)
@@ -334,11 +328,9 @@ func TestScreenshot(t *testing.T) {
 	t.Setenv("TEST_OUTPUT", dir)
 	t.Setenv("SCREENSHOTS", "1")
 	browser.Start(t).Open(t, browser.Look{Width: 400}, address+"/").Screenshot("tall")
-	file, err := os.Open(filepath.Join(dir, "screenshots", "tall.png"))
-	check.OK(t, err)
+	file := check.Try(os.Open(filepath.Join(dir, "screenshots", "tall.png"))).OK(t)
 	defer file.Close()
-	image, err := png.DecodeConfig(file)
-	check.OK(t, err)
+	image := check.Try(png.DecodeConfig(file)).OK(t)
 	expect(t, "the width", image.Width, 400)
 	expect(t, "the whole height", image.Height > 3000, true)
 }

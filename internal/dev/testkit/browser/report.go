@@ -100,13 +100,10 @@ func (w *watch) complaints() []string {
 // Axe fails the test for each accessibility rule that the page violates.
 func (p *Page) Axe() {
 	p.t.Helper()
-	if p.look.NoScript {
-		p.t.Fatal("axe needs JavaScript, which is disabled")
-	}
+	check.MustTrue(p.t, !p.look.NoScript, "axe needs JavaScript, which is disabled")
 	dir := filepath.Join(repo.Root(p.t), "internal", "dev", "testkit", "browser", "axe")
 	testkit.NPM(p.t, dir)
-	source, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
-	check.OK(p.t, err)
+	source := check.Try(os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))).OK(p.t)
 	result := do(p, "run axe", func(ctx context.Context, t *chromedp.Target) ([]byte, error) {
 		// The page's scripts and content security policy do not affect this world.
 		world, err := cdp.Call(ctx, t, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: p.watch.frame, WorldName: "axe"})

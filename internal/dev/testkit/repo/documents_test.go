@@ -37,8 +37,7 @@ func TestBehaviorsHaveTests(t *testing.T) {
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repo.Root(t), name))
-	check.OK(t, err)
+	text := check.Try(os.ReadFile(filepath.Join(repo.Root(t), name))).OK(t)
 	return string(text)
 }
 
@@ -47,9 +46,7 @@ func read(t *testing.T, name string) string {
 func checkTests(t *testing.T, row string) {
 	t.Helper()
 	named := regexp.MustCompile("`([a-z0-9/]+)(?:\\.((?:Test|Fuzz)\\w+))?`").FindAllStringSubmatch(row, -1)
-	if len(named) == 0 {
-		t.Errorf("%s: got no test, want one", row)
-	}
+	check.True(t, len(named) != 0, "%s: got no test, want one", row)
 	for _, test := range named {
 		if name := cmp.Or(test[2], `Test\w+`); !declares(t, repo.Root(t), test[1], name) {
 			t.Errorf("%s: got no test %s in %s, want it", row, name, test[1])
@@ -60,12 +57,10 @@ func checkTests(t *testing.T, row string) {
 // declares reports whether a package has a test.
 func declares(t *testing.T, root, dir, name string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, path.Clean(dir), "*_test.go"))
-	check.OK(t, err)
+	files := check.Try(filepath.Glob(filepath.Join(root, path.Clean(dir), "*_test.go"))).OK(t)
 	declaration := regexp.MustCompile(`(?m)^func ` + name + `\(\w+ \*testing\.[TF]\) `)
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		check.OK(t, err)
+		source := check.Try(os.ReadFile(file)).OK(t)
 		if declaration.Match(source) {
 			return true
 		}
