@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/limiter"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
@@ -231,6 +232,9 @@ func TestRateLimitHeaders(t *testing.T) {
 			want(t, what, w.Code, c.code)
 			want(t, what, w.Header().Get("RateLimit"), limit)
 			want(t, what, w.Header().Get("RateLimit-Policy"), wantPolicy)
+			if c.code == 429 {
+				want(t, what, w.Header().Get("Retry-After"), untilMidnight)
+			}
 			if c.code >= 400 {
 				want(t, what, w.Header().Get("Vary"), "Authorization")
 			}
@@ -301,6 +305,7 @@ func TestRecordedRequests(t *testing.T) {
 	}
 	want(t, "single call", gate.Take(httptest.NewRecorder(), httptest.NewRequest("POST", "/mcp", nil)), nil)
 	want(t, "single call", recorded, 3)
+	want(t, "single call beyond the quota", problem.Of(gate.Take(httptest.NewRecorder(), httptest.NewRequest("POST", "/mcp", nil))).Code, problem.QuotaSpent)
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/one", nil))
 	want(t, "beyond the quota", recorded, 3)
 	want(t, "calls of Record", calls, 5)
@@ -351,16 +356,16 @@ func TestCountedAgain(t *testing.T) {
 		Now: func() time.Time { return time.Unix(1_800_000_000, 0) }, Once: func(r *http.Request) string { return r.URL.Path },
 	}
 	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.RawQuery == "build" {
+		if r.URL.RawQuery != "" {
 			if err := quota.CountAgain(unwrapper{w}); err != nil {
 				problem.Write(w, err)
 				return
 			}
 		}
-		w.WriteHeader(http.StatusOK)
+		w.WriteHeader(map[string]int{"": 200, "build": 200, "busy": 429}[r.URL.RawQuery])
 	}))
 	for _, c := range []struct{ target, want string }{
-		{"/a?build", "200 1"}, {"/a", "200 1"}, {"/a?build", "200 0"}, {"/a?build", "429 0"}, {"/a", "200 0"}, {"/b", "429 0"},
+		{"/a?build", "200 1"}, {"/a", "200 1"}, {"/a?busy", "429 1"}, {"/a", "200 1"}, {"/a?build", "200 0"}, {"/a?build", "429 0"}, {"/a", "200 0"}, {"/b", "429 0"},
 	} {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.target, nil))
@@ -402,9 +407,10 @@ func TestCountedOnceByTheFirst(t *testing.T) {
 	}
 	status := http.StatusOK
 	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	path := "/a"
 	get := func() string {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/a", nil))
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		return fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining"))
 	}
 	store.by = func() {
@@ -415,7 +421,14 @@ func TestCountedOnceByTheFirst(t *testing.T) {
 	want(t, "recorded", recorded, 1)
 	status = http.StatusUnauthorized
 	want(t, "refused, without a refund", get(), "401 2")
-	want(t, "recorded", recorded, 1)
+	path = "/b"
+	store.by = func() {
+		store.by, status = nil, http.StatusOK
+		want(t, "first", get(), "200 1")
+		status = http.StatusUnauthorized
+	}
+	want(t, "second, without a refund", get(), "401 1")
+	want(t, "recorded", recorded, 2)
 }
 
 // A response is refunded once, and only if it is free.
@@ -463,9 +476,10 @@ func TestRefundedOnce(t *testing.T) {
 
 // A response that takes several requests counts all of them, or none.
 func TestCountedMore(t *testing.T) {
-	counter := quota.NewCounter()
-	gate := &quota.Gate{Store: counter, Now: time.Now, Caller: func(*http.Request) quota.Caller {
-		return quota.Caller{Subject: quota.Account(7), Limit: 10, Tier: "free"}
+	counter, limit := quota.NewCounter(), 10
+	store := &overtaken{Store: counter}
+	gate := &quota.Gate{Store: store, Now: time.Now, Caller: func(*http.Request) quota.Caller {
+		return quota.Caller{Subject: quota.Account(7), Limit: limit, Tier: "free"}
 	}}
 	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
@@ -474,13 +488,48 @@ func TestCountedMore(t *testing.T) {
 		}
 	}))
 	for _, c := range []struct {
-		more      string
-		status    int
-		remaining string
-	}{{"4", 200, "5"}, {"5", 429, "4"}, {"3", 200, "0"}, {"0", 429, "0"}} {
+		limit           int
+		more            string
+		status          int
+		remaining, text string
+	}{
+		{10, "4", 200, "5", ""}, {10, "5", 429, "4", "counts as 6 requests, but only 5 of the daily quota of 10 are left"}, {10, "3", 200, "0", ""},
+		{10, "0", 429, "0", "used up"}, {11, "1", 429, "0", "counts as 2 requests, but only 1 of"}, {0, "5", 200, "", ""},
+	} {
+		limit = c.limit
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?n="+c.more, nil))
 		check.Equal(t, w.Code, c.status, "%s more: %s", c.more, w.Body)
 		check.Equal(t, w.Header().Get("X-RateLimit-Remaining"), c.remaining, "%s more", c.more)
+		check.Contains(t, w.Body.String(), c.text, "%s more", c.more)
+	}
+	limit = 20          // 17 are used
+	store.by = func() { // takes one of the last two
+		store.by = nil
+		counter.Take(t.Context(), quota.Account(7), quota.DayOf(time.Now()), limit)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?n=2", nil))
+	check.Equal(t, w.Code, 429, w.Body)
+	check.Contains(t, w.Body.String(), "used up")
+	check.Equal(t, counter.Count(t.Context(), quota.Account(7), quota.DayOf(time.Now())), 19, "requests")
+}
+
+// A response from the cache is free as often as FreeRate allows.
+func TestFreeFromTheCache(t *testing.T) {
+	counter := quota.NewCounter()
+	gate := &quota.Gate{
+		Store: counter, Caller: developer, Now: time.Now, Free: func(r *http.Request) bool { return r.URL.Path == "/free" },
+		FreeRate: &limiter.Rate[quota.Subject]{Limit: 1, Window: time.Hour, Now: time.Now},
+	}
+	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "body") }))
+	for _, c := range []struct {
+		path  string
+		count int
+	}{{"/counted", 1}, {"/free", 1}, {"/free", 2}} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
+		want(t, c.path, w.Body, "body")
+		want(t, c.path, counter.Count(t.Context(), quota.Account(7), quota.DayOf(time.Now())), c.count)
 	}
 }
