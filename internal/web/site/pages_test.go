@@ -299,7 +299,7 @@ func TestCategoriesAreInOrder(t *testing.T) {
 	for _, page := range [][3]string{
 		{"/en/", links, "Agents Chat Code Images Research Video Voice Writing"}, {"/en/categories", links, "Agents Chat Code Images Research Video Voice Writing"},
 		{"/fr/categories", links, "Agents Chat Code Image Recherche Rédaction Vidéo Voix"}, {"/en/editions/2", links, "Agents Images Voice Code Research Video Writing"},
-		{"/en/trends", columns, "Agents Automatisation (removed) Chat Code Images Research Video Voice Writing"},
+		{"/en/trends", columns, "Agents Automation (removed) Chat Code Images Research Video Voice Writing"},
 	} {
 		var labels []string
 		_, main, _ := strings.Cut(get(t, handler, page[0], 200), "<main")
