@@ -251,7 +251,7 @@ func TestGallery(t *testing.T) {
 	}
 	for target, want := range map[string]string{
 		"/q/palmares/growth.png": "image/png \x89PNG", "/q/palmares/key-figures.svg?from=2026-09-01": "image/svg+xml <svg xmlns",
-		"/q/palmares/win-rates.small.svg": "image/svg+xml <svg xmlns",
+		"/q/palmares/key-figures.small.svg?from=2026-09-01": "image/svg+xml <svg xmlns",
 	} {
 		for _, status := range []string{"miss", "hit"} {
 			got := s.Call(t, http.MethodGet, target, "")
