@@ -143,10 +143,10 @@ func (r *Release) Category(slug string) *Category {
 
 // FormerCategory returns a category as it was before it was removed, or nil.
 func (r *Release) FormerCategory(slug string) (found *Category) {
-	for _, v := range r.history.categories { // by slug, then by release
-		if v.value.Slug == slug && v.since <= r.Number() {
-			found = v.value
-		}
+	all := r.history.categories // by slug, then by release
+	at := sort.Search(len(all), func(i int) bool { return all[i].value.Slug >= slug })
+	for ; at < len(all) && all[at].value.Slug == slug && all[at].since <= r.Number(); at++ {
+		found = all[at].value
 	}
 	return found
 }

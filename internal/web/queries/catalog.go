@@ -53,16 +53,20 @@ func readCatalog(ctx context.Context, l lang.Language, view *saved.View, executo
 	}
 	c.from, _ = time.Parse(time.DateOnly, shown.All[len(shown.All)-1].FeedDate)
 	c.find = func(slug string) (name, kind string) {
-		if found := cmp.Or(shown.Category(slug), shown.FormerCategory(slug)); found != nil {
-			if english := found.Translations.En.Label; l == lang.English && english != "" {
-				return english, "category"
+		found := shown.Category(slug)
+		if found == nil {
+			if t := shown.Tool(slug); t != nil {
+				return t.Name, "tool"
 			}
-			return found.Label, "category"
+			found = shown.FormerCategory(slug)
 		}
-		if found := shown.Tool(slug); found != nil {
-			return found.Name, "tool"
+		switch {
+		case found == nil:
+			return "", ""
+		case l == lang.English && found.Translations.En.Label != "":
+			return found.Translations.En.Label, "category"
 		}
-		return "", ""
+		return found.Label, "category"
 	}
 	return c
 }

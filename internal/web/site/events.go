@@ -365,7 +365,10 @@ func (c *editionEvents) shorten(r *request) {
 
 // named returns a category with its label. One that has never existed is named after its slug.
 func (r *request) named(slug string) category {
-	found := cmp.Or(r.shown.Category(slug), r.shown.FormerCategory(slug))
+	found := r.shown.Category(slug)
+	if found == nil {
+		found = r.shown.FormerCategory(slug)
+	}
 	switch {
 	case found == nil:
 		label := words.Sentence(slug)
