@@ -117,7 +117,8 @@ func (c toolChange) Day() string { return cmp.Or(c.After.ChangedAt, dayOf(c.Publ
 
 // Direction returns "up" or "down", or "" if the prices cannot be compared.
 func (c toolChange) Direction() string {
-	return priceDelta(lang.English, c.Before.Price, c.After.Price, "").Direction
+	direction, _ := pricing.Compare(pricing.Read(c.Before.Price), pricing.Read(c.After.Price))
+	return direction
 }
 
 // priceChanges returns the latest changes of prices. A release may contain changes of several
