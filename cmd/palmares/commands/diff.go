@@ -115,7 +115,7 @@ func diffError(err error, file string, term Terminal) error {
 	var invalid *feed.ValidationError
 	if errors.As(err, &invalid) {
 		fmt.Fprintln(term.Err, invalid)
-		return fmt.Errorf("%s: the feed is invalid", disk.Line(file))
+		return fmt.Errorf("%s: the feed is invalid", disk.Printable(file))
 	}
 	return err
 }

@@ -31,7 +31,7 @@ type Position struct {
 }
 
 func (p Position) String() string {
-	p.File = disk.Line(p.File)
+	p.File = disk.Printable(p.File)
 	switch {
 	case p.File == "":
 		return fmt.Sprintf("line %d", p.Line)

@@ -43,8 +43,8 @@ type Comment struct {
 type Selection struct {
 	Types []string
 	Slugs map[string]string // by slug; nil for all
-	// Valid means that values of valid records are located after all were read, too.
-	Valid bool
+	// LocateValid is set to locate values of valid records, too, after all were read.
+	LocateValid bool
 }
 
 // Item is a record before its fields are read, or a problem in its place.

@@ -108,7 +108,7 @@ func Check(ctx context.Context, source Source, progress func(done, total int64),
 		Comparisons: map[string]*Comparison{},
 	}
 	errs := &ValidationError{source: source}
-	s := scanner{selected: Selection{Types: record.Types, Valid: each != nil}, errs: errs}
+	s := scanner{selected: Selection{Types: record.Types, LocateValid: each != nil}, errs: errs}
 	s.visit = func(number int, rec record.Record, valid bool) error {
 		if first := snap.lineOf(rec); first != 0 {
 			errs.add(number, label(rec.RecordType(), rec.RecordSlug()), "slug", fmt.Sprintf("is already used at %s; each slug may appear once", source.Locate(first, "slug")))

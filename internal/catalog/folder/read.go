@@ -135,7 +135,7 @@ func (r *reader) item(at *place, recordType, slug string, fields []byte) error {
 		r.records = append(r.records, encoded{r.number, recordType, slug, bytes.Clone(s2.Encode(nil, r.buf))})
 	}
 	err := pass(r.each, r.number, recordType, r.buf)
-	if !r.selected.Valid { // from here on, errors are about several records
+	if !r.selected.LocateValid { // from here on, errors are about several records
 		at.marks = slices.Clone(slices.DeleteFunc(at.marks, func(m mark) bool { return !slices.Contains(shared, m.path) }))
 	}
 	return err

@@ -40,7 +40,7 @@ type Finding struct {
 	comment int // the line of the comment that the finding is about, if it is about one
 }
 
-// Check reads a feed and checks it. Files of a feed in lines are left empty.
+// Check reads a feed and checks it. Findings in a feed of lines have no file.
 func Check(ctx context.Context, source feed.Source, opts Options) (*Report, error) {
 	c := newChecker(opts)
 	header, err := feed.Read(ctx, source, func(number int, rec record.Record) { c.record(number, rec, source.Comments(number)) })

@@ -35,12 +35,12 @@ func Error(name string, err error) error {
 	case errors.Is(err, syscall.EPIPE):
 		reason = "the reader has closed the pipe"
 	}
-	return fmt.Errorf("%s: %s", Line(name), reason)
+	return fmt.Errorf("%s: %s", Printable(name), reason)
 }
 
-// Line returns the name of a file for a line of output. Names may contain line breaks,
+// Printable returns the name of a file for a line of output. Names may contain line breaks,
 // after which a workflow would read commands.
-func Line(name string) string {
+func Printable(name string) string {
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		return strconv.Quote(name)
 	}
