@@ -67,6 +67,7 @@ func TestServeDemo(t *testing.T) {
 			if code, body := s.Get(t, "/readyz"); code != 200 || fmt.Sprint(body) != "map[release:8 status:ready updated_at:2026-11-10]" {
 				t.Errorf("%s: /readyz: got %d %v, want 200 and release 8", start, code, body)
 			}
+			check.Contains(t, blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/en/", "").Body), "This is a demo")
 			_ = s.Cmd.Process.Signal(syscall.SIGTERM)
 			s.WaitForExit(t)
 		}

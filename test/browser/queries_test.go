@@ -217,6 +217,7 @@ func TestGallery(t *testing.T) {
 		var addresses []string
 		p.Eval("[...document.querySelectorAll('.queries a')].map(a => a.href)", &addresses)
 		check.Equal(t, len(addresses), 15, "queries")
+		check.True(t, p.Exists(".queries img[src$='.small.svg']"), "got no small charts, want them")
 		checkPage(t, p, "gallery-"+view.String())
 		for _, address := range addresses {
 			p.Go(address)

@@ -289,6 +289,10 @@ func TestTrendsPage(t *testing.T) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
 		body := get(t, handler, "/en/trends", 200, "Active tools", "at each edition, whenever they closed", "Average score by category", "Largest gains", `href="/en/tools/plume"`, `<path class="s0" stroke-width="2" d="M`, "<td class=\"number\">48</td>")
+		get(t, handler, "/en/", 200, `<li data-rank="1"><div><a href="/en/tools/bosco-et-matelots">`, `<li data-rank="1"><div><a href="/en/tools/pigment-braise">`, `<li data-rank="3"><div>`) // equal scores share a rank
+		first := regexp.MustCompile(`<path class="s0" stroke-width="2" d="M[\d.]+ ([\d.]+)L[\d.]+ ([\d.]+)L`).FindStringSubmatch(body)
+		check.Must(t, len(first), 3, "heights of the first line")
+		check.Equal(t, first[1], first[2], "a number lasts until the next edition")
 		if charts, tables := strings.Count(body, `<figure class="figure">`), strings.Count(body, "<summary>Show as table"); charts != 6 || tables != 6 {
 			t.Errorf("got %d charts and %d tables, want 6 of each", charts, tables)
 		}
