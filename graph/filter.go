@@ -82,7 +82,7 @@ const MaxSearchWords = search.MaxWords
 
 const tooManyWords lang.Message = "The search must have at most %d different words." // shown on pages too
 
-var errTooManyWords = problem.New(problem.BadInput, string(tooManyWords), MaxSearchWords)
+var errTooManyWords = problem.New(problem.BadInput, string(tooManyWords), MaxSearchWords).For("search")
 
 func isSearch(filter *model.ToolFilter) bool {
 	return filter != nil && filter.Search != nil && strings.TrimSpace(*filter.Search) != ""

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"palmares/graph"
 	"palmares/internal/core/lang"
@@ -29,12 +28,13 @@ func (s *Site) correctForm(w http.ResponseWriter, r *http.Request, from *route, 
 		}
 		return s.showForm(w, r, &form, entered, nil, nil) // with suggestions beside each unknown tool
 	}
-	if !from.form || p.Code != problem.BadInput || p == errSearchAsOf || page.WantsMarkdown(r) {
-		return err
+	name := p.Param
+	if name == "search" { // of the executor
+		name = "q"
 	}
 	typed, decodeErr := url.ParseQuery(r.URL.RawQuery)
-	name := from.invalidParam(typed, p)
-	if decodeErr != nil || name == "" {
+	inForm := from.form && !slices.Contains([]string{"", "page", graph.AsOfName}, name) && decodeErr == nil && params.IsText(typed.Get(name))
+	if !inForm || p.Code != problem.BadInput || page.WantsMarkdown(r) {
 		return err
 	}
 	return s.showForm(w, r, from, url.Values{graph.AsOfName: {typed.Get(graph.AsOfName)}}, map[string]string{name: invalidText(lang.Of(r.Context()), name, typed.Get(name))}, typed)
@@ -71,30 +71,6 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, route *route, va
 	content.NoIndex = true
 	w.Header().Set("Cache-Control", "no-store")
 	return templates.Write(w, status, req.name, content)
-}
-
-// graphParams are the parameters by the names of the arguments in errors of the
-// executor.
-var graphParams = map[string]string{"scoreMin": "score_min", "monthlyCostMax": "price_max", "search": "q"}
-
-// invalidParam returns the field of the form that an error is about, or "".
-func (rt *route) invalidParam(typed url.Values, p *problem.Problem) string {
-	for _, param := range rt.params {
-		value := typed.Get(param.Name)
-		if !params.IsText(value) {
-			return ""
-		}
-		_, err := params.ReadForm(url.Values{param.Name: {value}}.Encode(), rt.params)
-		if (err != nil || utf8.RuneCountInString(strings.TrimSpace(value)) > maxText) && !slices.Contains([]string{"page", graph.AsOfName}, param.Name) {
-			return param.Name
-		}
-	}
-	for argument, name := range graphParams {
-		if strings.Contains(p.Message, argument) && typed.Get(name) != "" {
-			return name
-		}
-	}
-	return ""
 }
 
 // invalidText says what a field accepts, in the words of the form.

@@ -93,7 +93,7 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	for name, value := range variables {
 		text, _ := value.(string)
 		if !params.IsText(text) || utf8.RuneCountInString(text) > maxText {
-			return nil, problem.New(problem.BadInput, "%s must be text of at most %d characters.", name, maxText)
+			return nil, problem.New(problem.BadInput, "%s must be text of at most %d characters.", name, maxText).For(name)
 		}
 	}
 	return req, nil

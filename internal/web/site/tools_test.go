@@ -217,7 +217,9 @@ func TestInvalidFilterKeepsForm(t *testing.T) {
 	}
 	get(t, handler, "/fr/tools?price_max=cher&score_min=8&as_of=1", 400, "Le prix maximal doit être", `value="8"`, `<input type="hidden" name="as_of" value="1">`)
 	get(t, handler, "/en/tools?sort=best", 400, "“best” is not a valid option.", `<form class="filter" action="/en/tools"`)
-	get(t, handler, "/en/tools?q="+strings.Repeat("x", 300), 400, "Search for at most 16 words and 200 characters.")
+	for _, text := range []string{strings.Repeat("x", 300), "a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p+q"} {
+		get(t, handler, "/en/tools?q="+text, 400, "Search for at most 16 words and 200 characters.")
+	}
 	check.Equal(t, visit(handler, http.MethodGet, "/en/tools?score_min=abc").Header().Get("Cache-Control"), "no-store", "Cache-Control")
 }
 
