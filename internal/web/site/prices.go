@@ -52,7 +52,7 @@ func (v *pricesView) find(ctx context.Context, s *Site, r *request) error {
 	v.Changes.Nodes = nil
 	for batch := 0; ; batch++ {
 		for _, e := range found.Nodes {
-			if priceDelta(r.lang, textIn(e.Before, "price"), textIn(e.After, "price"), "").Direction == direction {
+			if found, _ := pricing.Compare(pricing.Read(textIn(e.Before, "price")), pricing.Read(textIn(e.After, "price"))); found == direction {
 				v.Changes.Nodes = append(v.Changes.Nodes, e)
 			}
 		}

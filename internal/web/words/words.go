@@ -21,7 +21,7 @@ type field struct {
 // scores and prices, are added to them.
 var fields = map[string]field{
 	"tool": {name: "Tool"}, "toola": {name: "First tool"}, "toolb": {name: "Second tool"}, "winnername": {name: "Winner"}, "metric": {name: "Figure"}, "key": {name: "Key"}, "list": {name: "Group"},
-	"month": {name: "Month"}, "period": {name: "Period"}, "start": {name: "From"}, "from": {name: "From"}, "since": {name: "From"}, "to": {name: "To"}, "publishedat": {name: "Published"}, "billingperiod": {name: "Billing period"},
+	"month": {name: "Month"}, "period": {name: "Period"}, "start": {name: "From"}, "since": {name: "From"}, "from": {name: "Lower bound"}, "to": {name: "Upper bound"}, "publishedat": {name: "Published"}, "billingperiod": {name: "Billing period"},
 	"value": {name: "Value"}, "before": {name: "Before"}, "after": {name: "After"}, "change": {name: "Change"}, "percent": {"Change in percent", chart.Percent}, "winrate": {"Win rate", chart.Proportion},
 	"count": {"Number", chart.Count}, "total": {"Total", chart.Count}, "totalcount": {"Total", chart.Count}, "wins": {"Wins", chart.Count}, "tools": {"Tools", chart.Count}, "toolcount": {"Tools", chart.Count},
 	"tested": {"Tested tools", chart.Count}, "toolstested": {"Tested tools", chart.Count}, "toolstotal": {"Active tools", chart.Count}, "comparisonstotal": {"Comparisons", chart.Count},
