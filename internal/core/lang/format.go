@@ -2,6 +2,7 @@ package lang
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/text/number"
@@ -105,6 +106,15 @@ func (l Language) Ordinal(n int) string {
 		suffix = "rd"
 	}
 	return l.Number(n) + suffix
+}
+
+// List joins names: "a, b and c" or "a, b et c".
+func (l Language) List(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return l.Text("%s and %s", strings.Join(names[:last], ", "), names[last])
 }
 
 // Euros formats an amount: "€19", "€7.50" or "19 €", "7,50 €".

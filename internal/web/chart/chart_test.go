@@ -462,15 +462,6 @@ func TestTiles(t *testing.T) {
 	}
 }
 
-func TestSparkline(t *testing.T) {
-	got := string(Sparkline([]Point{{X: Time(date("2026-01-01")), Y: 1}, {X: Time(date("2026-02-20")), Y: 3}}, date("2026-04-11")))
-	check.Contains(t, got, `d="M0 20L29.1 20L29.1 4L64 4"`, "want two steps")
-	check.Contains(t, got, `aria-hidden="true"`, "want two steps")
-	if got := Sparkline(nil, date("2026-04-11")); strings.Contains(string(got), "<svg") {
-		t.Errorf("got %s, want an empty element", got)
-	}
-}
-
 // Files need nothing else: they have their colors, title, notes and credit, and no
 // classes. A PNG shows the same.
 func TestFiles(t *testing.T) {

@@ -2,10 +2,8 @@ package chart
 
 import (
 	"cmp"
-	"html/template"
 	"math"
 	"slices"
-	"time"
 
 	"palmares/internal/core/lang"
 )
@@ -393,29 +391,4 @@ func (f *frame) drawEnds(ends []end) {
 		}
 		f.text(e.color, "", labelSize, start, y+4, e.label)
 	}
-}
-
-// Sparkline draws points whose X are times as small steps up to a day. Without points,
-// it is an empty element of the same size.
-func Sparkline(points []Point, until time.Time) template.HTML {
-	if len(points) == 0 {
-		return `<span class="spark"></span>`
-	}
-	const width, height, margin, radius = 64.0, 16.0, 4.0, 3.0
-	first, low, high := points[0].X, math.Inf(1), math.Inf(-1)
-	for _, p := range points {
-		low, high = min(low, p.Y), max(high, p.Y)
-	}
-	if low == high {
-		low, high = low-1, high+1 // in the middle
-	}
-	span := max(Time(until)-first, points[len(points)-1].X-first, 1) * 1.1 // the last step is long enough to be seen
-	f := frame{
-		&Plot{Kind: Steps, X: Axis{From: first, To: first + span}, Y: Axis{From: low, To: high}},
-		&drawing{width: width + margin, height: height + 2*margin}, area{0, margin, width, height},
-	}
-	line := f.paths(points)[0]
-	f.line("soft", 1.5, line...)
-	f.circle("soft", "", line[len(line)-1], radius)
-	return template.HTML(f.svg(`class="spark" aria-hidden="true"`, false)) //nolint:gosec // it has no texts
 }

@@ -93,6 +93,8 @@ func (c Content) Section(path string) bool {
 	at := c.Path
 	if _, rest, found := strings.Cut(at, "/compare"); found && (rest == "" || rest[0] == '/') {
 		at = "/comparatifs"
+	} else if strings.HasPrefix(at, "/editions/") {
+		at = "/changes"
 	}
 	return at == path || strings.HasPrefix(at, path+"/")
 }

@@ -313,7 +313,7 @@ func TestReleases(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		body := get(t, newLocalized(t, s), "/en/changes", 200, "8 editions", `<time datetime="2026-07-07">7 July 2026</time>`, `<td class="number wide-only">43</td>`,
-			`<a href="/en/tools?as_of=1" rel="nofollow">View catalog<span class="visually-hidden"> as of edition 1</span></a>`, `max="2026-11-10"`)
+			`<a href="/en/tools?as_of=1" rel="nofollow">Catalog<span class="visually-hidden"> as of edition 1</span></a>`, `max="2026-11-10"`)
 		if strings.Contains(body, "as_of=8") || strings.Contains(body, "not retained") {
 			t.Error("got a link to release 8 or a pruned release, want links to seven earlier releases")
 		}
@@ -332,7 +332,7 @@ func TestReleases(t *testing.T) {
 		get(t, handler, "/fr/tools?as_of=2020-01-01", 404, "Aucune édition du 1er\u00a0janvier\u00a02020 ou antérieure n’est disponible")
 		// Versions from pruned releases are still listed, without a link.
 		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">edition 4</a>`, "<strong>Added</strong> · edition 1, <time datetime=\"2026-03-03\">",
-			"</strong> since <time datetime=\"2026-09-14\">", "▼</span> −20.1%", "<strong>Updated</strong> · since <time datetime=\"2026-02-02\">")
+			"</strong> since <time datetime=\"2026-09-14\">", "▼</span> −20.1%", "<strong>Before edition 1</strong> · since <time datetime=\"2026-02-02\">")
 		if strings.Contains(body, "as_of=1") {
 			t.Error("got a link to a pruned release, want none")
 		}

@@ -1,6 +1,10 @@
 package site
 
-import "math"
+import (
+	"fmt"
+	"html/template"
+	"math"
+)
 
 // meterWidth returns the width of a score's bar in percent.
 func meterWidth(score *float64) float64 { return math.Round(*score*100) / 10 }
@@ -35,4 +39,19 @@ func ageBand(obsolescence *float64) string {
 	}
 	inverse := highestScore - *obsolescence
 	return band(&inverse)
+}
+
+// changeBar draws a change to the left or right of a line, as long as its share of the largest
+// one.
+func changeBar(d delta, largest float64) template.HTML {
+	const half = 32.0
+	width, class := max(half*d.size/largest, 1), "worse"
+	if d.Better {
+		class = "better"
+	}
+	from := half
+	if d.Direction == "down" {
+		from -= width
+	}
+	return template.HTML(fmt.Sprintf(`<svg class="bar-of-change %s" viewBox="0 0 %g 12" aria-hidden="true"><path d="M%g 0V12"/><rect x="%.3g" y="2" width="%.3g" height="8"/></svg>`, class, 2*half, half, from, width)) //nolint:gosec // only numbers
 }

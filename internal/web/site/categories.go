@@ -10,13 +10,13 @@ import (
 type categoriesView struct{ Categories categoryList }
 
 func (v *categoriesView) prepare(_ context.Context, _ *Site, r *request) error {
+	v.Categories.countTested(r.shown)
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}))
 	return nil
 }
 
 type categoryView struct {
 	Category     *category
-	Best         struct{ Items []tool }
 	Tools        listOf[tool]
 	RetiredTools listOf[tool]
 	Comparisons  listOf[comparison]
@@ -28,7 +28,9 @@ func (v *categoryView) prepare(_ context.Context, _ *Site, r *request) error {
 	if v.Category == nil {
 		return r.notFound("There is no category “%s”.", "There was no category “%s” in this edition.", r.Slug())
 	}
-	v.PriceRange = priceRange(r)
+	one := categoryList{*v.Category}
+	one.countTested(r.shown)
+	v.Category, v.PriceRange = &one[0], priceRange(r)
 	r.feeds = []page.Feed{categoryFeed(r, v.Category.Slug, v.Category.Label)}
 	r.structured = graphOf(breadcrumbs(r, crumb{r.lang.Text("Categories"), "/categories"}, crumb{v.Category.Label, "/categories/" + v.Category.Slug}),
 		itemList(r, v.Tools.Items, v.Tools.Meta.First()))

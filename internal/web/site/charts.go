@@ -3,7 +3,6 @@ package site
 import (
 	"cmp"
 	"context"
-	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -156,14 +155,6 @@ func (t *tool) changesIn(m measure, add func(day string, value float64)) {
 			add(entry.At, last)
 		}
 	}
-}
-
-func newSparkline(t *tool, m measure, until string) template.HTML {
-	var points []chart.Point
-	t.changesIn(m, func(day string, value float64) {
-		points = append(points, chart.Point{X: chart.Time(parseDay(day)), Y: value})
-	})
-	return chart.Sparkline(points, parseDay(until))
 }
 
 // newStepChart returns the values of some tools, or nil if none of them changed.

@@ -56,21 +56,30 @@ func TestBands(t *testing.T) {
 	check.Equal(t, ageBand(nil), "none")
 }
 
-func TestBiggestMovers(t *testing.T) {
-	score := func(value float64) toolState { return toolState{Score: &value} }
-	tested := &tool{}
-	changes := []toolChange{ // newest first
-		{Slug: "small", Before: score(7), After: score(7.1), Tool: tested},
-		{Slug: "large", Before: score(7), After: score(5.5), Tool: tested},
-		{Slug: "small", Before: score(2), After: score(7), Tool: tested}, // replaced by a newer change
-		{Slug: "new", After: score(9), Tool: tested},                     // was not tested before
-		{Slug: "retired", Before: score(1), After: score(9)},
+// The headline names the tools with the largest changes, a few if several are the same, and
+// those that close.
+func TestHeadline(t *testing.T) {
+	line := func(name, direction, amount string) changeLine {
+		return changeLine{Name: name, Changes: []fieldChange{{delta: delta{Direction: direction, Amount: amount}}}}
 	}
-	var got []string
-	for _, m := range biggestMovers(changes) {
-		got = append(got, signed(lang.French, m.Change))
+	of := func(kind string) int {
+		return slices.IndexFunc(changeGroups, func(g groupKind) bool { return g.kind == kind })
 	}
-	check.Slices(t, got, []string{"−1,5", "+0,1"})
+	closing := line("L'Encre", "down", "−0.4")
+	closing.Mark = "closes on 31 March 2027"
+	prices := []changeLine{line("e", "down", "20%"), line("f", "down", "20%"), line("g", "down", "20%"), line("h", "down", "20%"), line("i", "", ""), line("j", "up", "5%")}
+	events := editionEvents{Groups: []changeGroup{
+		{kind: of(priceChanged), Lines: prices}, {kind: of(scoreChanged), Lines: []changeLine{closing, line("b", "up", "+0.3"), line("c", "up", "+0.3"), line("d", "up", "+0.1")}},
+	}}
+	check.Equal(t, events.headline(lang.English), "b and c gain the most: +0.3. L’Encre loses the most: −0.4. Largest price increase: j, 5%. L’Encre closes on 31 March 2027.")
+	check.Equal(t, (&editionEvents{}).headline(lang.English), "")
+}
+
+// A bar is as long as its share of the largest change, on the side of its direction.
+func TestChangeBar(t *testing.T) {
+	check.Contains(t, string(changeBar(delta{Direction: "down", Better: true, size: 5}, 10)), `class="bar-of-change better"`)
+	check.Contains(t, string(changeBar(delta{Direction: "down", Better: true, size: 5}, 10)), `<rect x="16" y="2" width="16" `)
+	check.Contains(t, string(changeBar(delta{Direction: "up", size: 10}, 10)), `worse" viewBox="0 0 64 12" aria-hidden="true"><path d="M32 0V12"/><rect x="32" y="2" width="32" `)
 }
 
 // Text from the catalog cannot leave the example.
@@ -222,18 +231,4 @@ func TestRetirementsByYear(t *testing.T) {
 		t.Errorf("got %s, want a column for each year", got)
 	}
 	check.Equal(t, v.Chart.File("png"), "/tools/plume?chart=retirements.png&reason=mort", "want the filters in the URL of the file")
-}
-
-// The newest price changes are first, also within a release.
-func TestPricesInOrder(t *testing.T) {
-	change := func(slug, day string) toolChange {
-		c := toolChange{Slug: slug, PublishedAt: "2026-07-07T10:00:00Z", Tool: &tool{Slug: slug}}
-		c.Before.Price, c.After.Price, c.After.ChangedAt = "10 €/mois", "12 €/mois", day
-		return c
-	}
-	var slugs []string
-	for _, priced := range priceChanges([]toolChange{change("a", "2026-06-15"), change("b", "2026-07-01"), change("c", ""), change("d", "2026-05-01")}) {
-		slugs = append(slugs, priced.Slug+" "+priced.Direction())
-	}
-	check.Equal(t, strings.Join(slugs, ", "), "c up, b up, a up, d up")
 }

@@ -3,7 +3,7 @@ package site
 import (
 	"cmp"
 	"context"
-	"strconv"
+	"strings"
 	"time"
 
 	"palmares/internal/web/chart"
@@ -26,31 +26,18 @@ type retiredToolsView struct {
 }
 
 type retiredYear struct {
-	Year   string
-	Months []retiredMonth
-}
-
-type retiredMonth struct {
-	Name  string
+	Year  string
 	Tools []tool
 }
 
 func (v *retiredToolsView) prepare(_ context.Context, _ *Site, r *request) error {
 	for _, t := range v.RetiredTools.Items {
-		at, err := time.Parse(time.DateOnly, t.RetiredAt)
-		if err != nil {
-			return err
-		}
-		year, month := strconv.Itoa(at.Year()), r.lang.Month(at)
+		year, _, _ := strings.Cut(t.RetiredAt, "-")
 		if len(v.Years) == 0 || v.Years[len(v.Years)-1].Year != year {
 			v.Years = append(v.Years, retiredYear{Year: year})
 		}
 		y := &v.Years[len(v.Years)-1]
-		if len(y.Months) == 0 || y.Months[len(y.Months)-1].Name != month {
-			y.Months = append(y.Months, retiredMonth{Name: month})
-		}
-		m := &y.Months[len(y.Months)-1]
-		m.Tools = append(m.Tools, t)
+		y.Tools = append(y.Tools, t)
 	}
 	v.prepareChart(r)
 	r.figures = []*figure{v.Chart}
@@ -94,7 +81,7 @@ func (v *retiredToolsView) prepareChart(r *request) {
 		}
 	}
 	v.Chart = newFigure(r, "retirements", "Number of retired tools", period, r.lang.Text("Retired tools"))
-	v.Chart.Notes = []string{r.lang.Text("Tools in the graveyard by the day they closed, even before the first edition; those that became active again or were removed are not counted.")}
+	v.Chart.Notes = []string{r.lang.Text("Tools in the graveyard by closing date, including before the first edition; those that became active again or were removed are not counted.")}
 	v.Chart.drawTimes(&t, v.Feed.UpdatedAt)
 }
 

@@ -110,11 +110,12 @@ func (s *Site) readEdition(ctx context.Context, r *request, found eventList) (*e
 
 // count counts the lines of the groups before they are shortened.
 func (e *edition) count(r *request) {
-	counts, places := map[string]int{}, map[string]int{}
+	counts, places, others := map[string]int{}, map[string]int{}, 0
 	for _, g := range e.Groups {
 		kind := changeGroups[g.kind].kind
 		for _, line := range g.Lines {
 			counts[kind]++
+			others++
 			counts[kind+" "+line.change().Direction]++
 			if line.Category == nil {
 				continue
@@ -133,7 +134,7 @@ func (e *edition) count(r *request) {
 		return cmp.Or(b.total()-a.total(), strings.Compare(text.Fold(a.Label), text.Fold(b.Label)), strings.Compare(a.Slug, b.Slug))
 	})
 	removedComparisons := counts["comparatif_removed"]
-	for i, f := range []struct {
+	for _, f := range []struct {
 		message lang.Message
 		count   int
 	}{
@@ -142,7 +143,7 @@ func (e *edition) count(r *request) {
 		{"score up|scores up", counts[scoreChanged+" up"]},
 		{"score down|scores down", counts[scoreChanged+" down"]},
 		{"price increase|price increases", counts[priceChanged+" up"]},
-		{"price cut|price cuts", counts[priceChanged+" down"]},
+		{"price decrease|price decreases", counts[priceChanged+" down"]},
 		{"new comparison|new comparisons", counts["comparatif_published"]},
 		{"removed tool|removed tools", counts[toolRemoved]},
 		{"tool removed from the graveyard|tools removed from the graveyard", counts[graveRemoved]},
@@ -150,9 +151,12 @@ func (e *edition) count(r *request) {
 		{"other price change|other price changes", counts[priceChanged+" "]},
 		{"removed comparison|removed comparisons", removedComparisons},
 	} {
-		if f.count > 0 || i < usualFigures {
+		if others -= f.count; f.count > 0 {
 			e.Figures = append(e.Figures, editionFigure{r.lang.Plural(f.count, f.message), f.count})
 		}
+	}
+	if others > 0 {
+		e.Figures = append(e.Figures, editionFigure{r.lang.Plural(others, "other change|other changes"), others})
 	}
 	if e.Totals != nil && !e.HasMore {
 		e.addSum(r, "%d tool|%d tools", e.Totals.Tools, []part{{"%d new|%d new", counts[toolCreated]}, {"%d active again|%d active again", counts[returned]}, {"%d retired|%d retired", -counts[toolRetired]}, {"%d removed|%d removed", -counts[toolRemoved]}})
@@ -160,9 +164,6 @@ func (e *edition) count(r *request) {
 		e.addSum(r, "%d comparison|%d comparisons", e.Totals.Comparisons, []part{{"%d new|%d new", counts["comparatif_published"]}, {"%d removed|%d removed", -removedComparisons}})
 	}
 }
-
-// usualFigures is how many figures an edition has even if they are zero.
-const usualFigures = 7
 
 // part is what adds to a total, or reduces it.
 type part struct {
@@ -193,9 +194,7 @@ func (e *edition) Summary() string {
 	var parts []string
 	after := map[bool]string{true: "+ ", false: " "}[e.HasMore]
 	for _, f := range e.Figures {
-		if f.Count > 0 {
-			parts = append(parts, strconv.Itoa(f.Count)+after+f.Name)
-		}
+		parts = append(parts, strconv.Itoa(f.Count)+after+f.Name)
 	}
 	return strings.Join(parts, " · ")
 }

@@ -25,6 +25,7 @@ func TestUnknownPages(t *testing.T) {
 		get(t, handler, "/cimetiere/plmue", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
 		get(t, handler, "/toosl", 404, `<a href="/tools">Tools</a>`)
 		get(t, handler, "/chnages", 404, `<a href="/changes">Changes</a>`)
+		get(t, handler, "/fr/outils", 404, `<a href="/fr/tools">Outils</a>`)
 		get(t, handler, "/explore", 404, `<a href="/explorer">GraphQL explorer</a>`)
 		get(t, handler, "/tools/"+strings.Repeat("x", 300), 400)
 		get(t, handler, "/tools/"+strings.Repeat("é", 150), 404)

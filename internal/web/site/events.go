@@ -117,6 +117,9 @@ type editionEvents struct {
 	release
 	Totals *releaseTotals // nil if the page does not have the event about the edition
 	Groups []changeGroup
+	// Headline says in a sentence or two which scores and prices changed most, and which tools
+	// close.
+	Headline string
 }
 
 type releaseTotals struct{ Tools, Retired, Comparisons int }
@@ -136,6 +139,9 @@ type changeLine struct {
 	Lang      template.HTMLAttr // language of Name if it is not the page's
 	Category  *category         // if it matters
 	Changes   []fieldChange     // short values, what the group is about first; those that its title names have no field
+	Mark      string            // what matters most, such as when the tool closes, or ""
+	IsGone    bool              // it is no longer in the catalog, and another group's title does not say so
+	Bar       template.HTML     // how large the change is, among those of the group
 	Note      string            // why a tool was retired, in French
 	Others    []string          // names of further fields that changed, for the middle of a sentence
 	slug      string
@@ -213,8 +219,9 @@ func (s *Site) byEdition(ctx context.Context, r *request, events []event) (editi
 		editions[len(editions)-1].add(r, e, e.Type == toolUpdated && priced[change{e.Release, e.Slug}])
 	}
 	for i := range editions {
-		editions[i].arrange()
+		editions[i].arrange(r.lang)
 	}
+	addBars(editions)
 	return editions, nil
 }
 
@@ -234,6 +241,7 @@ func (c *editionEvents) add(r *request, e *event, priced bool) {
 	}
 	kind, l := e.kind(), r.lang
 	line := changeLine{Name: cmp.Or(e.name(), r.toolName(e.Slug, e.Release)), URL: r.linkTo(e), slug: e.Slug}
+	line.IsGone = !pageExists(r.shown, e.path()) && !strings.HasSuffix(e.Type, "_removed")
 	if e.subject() != "tool" { // titles and labels are text, names are not
 		if line.Lang = catalogLang(l); line.Lang != "" && e.translation(l) != "" {
 			line.Name, line.Lang = e.translation(l), ""
@@ -247,6 +255,9 @@ func (c *editionEvents) add(r *request, e *event, priced bool) {
 	state := version{Type: e.Type, Fields: fields, Before: e.Before, After: e.After}
 	for _, change := range state.changesOf(r, fields) {
 		switch {
+		case change.name == "ends_at" && change.After.Text != "" && e.After["ends_at"] != nil:
+			line.Mark = l.Text("closes on %s", l.DayOf(textIn(e.After, "ends_at")))
+			continue
 		case !isShort(change.name):
 			line.Others = append(line.Others, text.LowerFirst(change.Field))
 			continue
@@ -256,6 +267,8 @@ func (c *editionEvents) add(r *request, e *event, priced bool) {
 			continue
 		case slices.Contains([]string{"price", "pricing", "reason", "retired_at", "label"}, change.name):
 			change.Field = "" // the value says it
+		case change.name == "score" && e.After["score"] == nil:
+			change.Field, change.After.Text = "", l.Text("not tested yet")
 		}
 		line.Changes = append(line.Changes, change)
 	}
@@ -312,8 +325,9 @@ func (e *event) shownFields() []string {
 	case "comparatif_published":
 		return []string{"winner"}
 	case toolUpdated, retiredUpdated, "comparatif_updated", "category_updated":
-		// The date changes with every update, and the slug of the winner with its name.
-		if fields := slices.DeleteFunc(slices.Clone(e.Fields), func(field string) bool { return field == "updated_at" || field == "winner_slug" }); len(fields) > 0 {
+		// The date changes with every update, translations with the text, and the slug of the winner with its name.
+		implied := []string{"updated_at", "translations", "winner_slug"}
+		if fields := slices.DeleteFunc(slices.Clone(e.Fields), func(field string) bool { return slices.Contains(implied, field) }); len(fields) > 0 {
 			return fields
 		}
 		return e.Fields
@@ -334,8 +348,9 @@ func (c *editionEvents) insert(l lang.Language, kind string, line changeLine) {
 	}
 }
 
-// arrange sorts the groups and their lines: the largest changes first, then by name.
-func (c *editionEvents) arrange() {
+// arrange sorts the groups and their lines, the largest changes first, then by name, and adds
+// what follows from their order.
+func (c *editionEvents) arrange(l lang.Language) {
 	slices.SortFunc(c.Groups, func(a, b changeGroup) int { return cmp.Compare(a.kind, b.kind) })
 	for i := range c.Groups {
 		g := &c.Groups[i]
@@ -344,6 +359,71 @@ func (c *editionEvents) arrange() {
 			return cmp.Or(cmp.Compare(b.change().size, a.change().size), strings.Compare(text.Fold(a.Name), text.Fold(b.Name)), strings.Compare(a.slug, b.slug))
 		})
 	}
+	c.Headline = c.headline(l)
+}
+
+// addBars shows how large each change is among those of its kind.
+func addBars(editions []editionEvents) {
+	largest := map[int]float64{}
+	each := func(do func(*changeLine, int)) {
+		for _, e := range editions {
+			for _, g := range e.Groups {
+				for i := range g.Lines {
+					do(&g.Lines[i], g.kind)
+				}
+			}
+		}
+	}
+	each(func(line *changeLine, kind int) { largest[kind] = max(largest[kind], line.change().size) })
+	each(func(line *changeLine, kind int) {
+		if change := line.change(); change.size > 0 {
+			line.Bar = changeBar(change, largest[kind])
+		}
+	})
+}
+
+// maxNamedInHeadline is how many tools with the same change a sentence names.
+const maxNamedInHeadline = 3
+
+func (c *editionEvents) headline(l lang.Language) string {
+	var sentences []string
+	for _, most := range []struct {
+		kind, direction string
+		message         lang.Message
+	}{
+		{scoreChanged, "up", "%[2]s gains the most: %[3]s.|%[2]s gain the most: %[3]s."},
+		{scoreChanged, "down", "%[2]s loses the most: %[3]s.|%[2]s lose the most: %[3]s."},
+		{priceChanged, "down", "Largest price decrease: %[2]s, %[3]s.|Largest price decreases: %[2]s, %[3]s."},
+		{priceChanged, "up", "Largest price increase: %[2]s, %[3]s.|Largest price increases: %[2]s, %[3]s."},
+	} {
+		amount, names := "", []string(nil)
+		for _, line := range c.lines(most.kind) {
+			if d := line.change(); d.Direction == most.direction && d.Amount != "" && (amount == "" || d.Amount == amount) {
+				amount, names = d.Amount, append(names, line.Name)
+			}
+		}
+		if len(names) > 0 && len(names) <= maxNamedInHeadline {
+			sentences = append(sentences, l.Plural(len(names), most.message, l.List(names), amount))
+		}
+	}
+	for _, g := range c.Groups {
+		for _, line := range g.Lines {
+			if line.Mark != "" {
+				sentences = append(sentences, line.Name+" "+line.Mark+".")
+			}
+		}
+	}
+	return lang.Typeset(strings.Join(sentences, " "))
+}
+
+// lines returns the changes of a kind.
+func (c *editionEvents) lines(kind string) []changeLine {
+	for _, g := range c.Groups {
+		if changeGroups[g.kind].kind == kind {
+			return g.Lines
+		}
+	}
+	return nil
 }
 
 // shorten shortens long groups, with links to all of their changes.

@@ -43,15 +43,15 @@ func TestChangesPage(t *testing.T) {
 		changedCatalog(t, s)
 		handler := newLocalized(t, s)
 		body := get(t, handler, "/en/changes", 200, `<a href="/en/editions/4">Edition 4</a>`, `<a href="/en/editions/1">Edition 1</a>`, `<h2 id="release-4">`,
-			"<h3>New categories</h3>", `<li><a href="/en/categories/three" lang="fr">Trois</a></li>`, "<h3>Updates to retired tools</h3>", "<h3>Score changes</h3>",
+			"<p>Outil four gains the most: &#43;2.4.</p>", `<a class="button quiet" href="/en/editions/4">Read edition 4</a>`,
 			"/feeds/changes.atom", "/en/guides/webhooks", `<meta name="description" content="Every edition`)
 		if strings.Contains(body, `id="release-3"`) {
 			t.Error("got the changes of another edition, want those of the newest")
 		}
-		get(t, handler, "/fr/changes", 200, "<h1>Changements du catalogue</h1>", `<a href="/fr/editions/4">Édition 4</a>`, "<h3>Nouvelles catégories</h3>")
+		get(t, handler, "/fr/changes", 200, "<h1>Changements du catalogue</h1>", `<a href="/fr/editions/4">Édition 4</a>`, "<p>Plus forte hausse de note\u00a0: Outil four, &#43;2,4.</p>")
 		for filter, want := range map[string][2]string{
 			"type=category_created":     {"Trois", "Outil three"},
-			"type=retired_updated":      {"Outil three", "Trois<"},
+			"type=retired_updated":      {"Outil three", ">Trois</a>"},
 			"type=tool_retired":         {"Outil three", "Outil four"},
 			"type=price_changed":        {"Outil two", "Outil three"},
 			"type=tool_updated":         {"Review text", "Outil three"},
@@ -82,8 +82,9 @@ func TestEditionPage(t *testing.T) {
 		`<td class="number">1</td><td class="number">0</td><td class="number">0</td><td class="number">1</td>`, `rel="prev" href="/en/editions/1"`, `rel="next" href="/en/editions/3"`,
 		`href="/en/tools?as_of=2"`, "/feeds/changes.atom")
 	check.Equal(t, strings.Count(second, "€25/month"), 1, "price times")
-	get(t, handler, "/en/editions/3", 200, "1 retired tool · 1 price cut", "shut down", "−50%", `<span class="part" lang="fr">Fini.</span>`)
-	get(t, handler, "/fr/editions/4", 200, "<title>Édition 4\u00a0: 1 note en hausse · palmares</title>", "&#43;", "<h2>Changements de note</h2>", `<span class="mark">`)
+	get(t, handler, "/en/editions/3", 200, "1 retired tool · 1 price decrease", "Largest price decrease: Outil two, −50%.", "shut down", "−50%", `<span class="part" lang="fr">Fini.</span>`)
+	get(t, handler, "/fr/editions/4", 200, "<title>Édition 4\u00a0: 1 note en hausse · 2 autres changements · palmares</title>", "&#43;", "<h2>Changements de note</h2>", `<span class="mark">`)
+	get(t, handler, "/en/editions/4", 200, "<h2>New categories</h2>", `<li><a href="/en/categories/three" lang="fr">Trois</a></li>`, "<h2>Updates to retired tools</h2>", `<svg class="bar-of-change better"`)
 	first := get(t, handler, "/fr/editions/1", 200, "Le catalogue a été publié avec 3 outils.")
 	if strings.Contains(first, `<ul class="events">`) {
 		t.Error("got changes in the first edition, want none")
@@ -112,7 +113,7 @@ func TestEditionsReconcile(t *testing.T) {
 	var before map[string]string
 	for number := 1; number <= 8; number++ {
 		body := escape.UnescapeString(get(t, handler, fmt.Sprintf("/en/editions/%d", number), 200))
-		_, lead, _ := strings.Cut(body, `<p class="lead">`)
+		_, lead, _ := strings.Cut(body, "Data as of ")
 		lead, _, _ = strings.Cut(lead, "</p>")
 		totals := map[string]string{}
 		for _, m := range regexp.MustCompile(`(\d+) (tool|comparison|retired)`).FindAllStringSubmatch(lead, -1) {
@@ -156,7 +157,7 @@ func TestEditionsReconcile(t *testing.T) {
 		before = totals
 	}
 	get(t, handler, "/en/editions/8", 200, "44 &#43; 4 new = 48 tools · 11 − 1 removed = 10 retired tools · 13 &#43; 2 new − 2 removed = 13 comparisons",
-		`<ins>7.7</ins></span> <strong class="part worse"><span aria-hidden="true">▼</span> −0.4</strong></span><span class="part">Announced end`, `<h2>Removed from the graveyard</h2>`, `<a href="/en/graveyard/tandem-code?as_of=7">`, "<dt>tool removed from the graveyard</dt>")
+		`<ins>7.7</ins></span> <strong class="part worse"><span aria-hidden="true">▼</span> −0.4</strong></span><span class="mark">closes on 31`, "Clap d’Août loses the most: −0.4. Clap d’Août closes on 31\u00a0March\u00a02027.", `<h2>Removed from the graveyard</h2>`, `<a href="/en/graveyard/tandem-code?as_of=7">`, "<dt>tool removed from the graveyard</dt>")
 }
 
 // A page with all kinds shortens long groups, and links to all of their changes. The
@@ -201,14 +202,15 @@ func TestChangesOfRemovedItems(t *testing.T) {
 	get(t, handler, "/fr/changes?category=image", 200, `<a href="/fr/cimetiere/aquatinte-3?as_of=6">Aquatinte 3</a>`)
 	get(t, handler, "/fr/changes?type=comparatif_removed", 200, `href="/fr/comparatifs/lanterne-sourde-vs-glaneuse-aout?as_of=`)
 	get(t, handler, "/fr/changes", 200, `<h2 id="release-8"><a href="/fr/editions/8">Édition 8</a> <span class="aside"><time datetime="2026-11-10">`, "publiée le ")
+	get(t, handler, "/en/prices", 200, `Tandem Code</a> <span class="aside">(removed)</span>`)
 	get(t, handler, "/en/changes?tool=aquatinte-3", 200, "Only changes to Aquatinte 3.", `href="/en/tools/aquatinte-3/changes.atom"`)
 	get(t, handler, "/en/comparisons/enclume-8-vs-tandem-code?as_of=4", 200, `<a href="/en/comparisons">View the current catalog</a>`)
 	get(t, handler, "/en/tools/plume", 200, `<link rel="alternate" type="application/atom+xml" title="Changes to Plume" href="/en/tools/plume/changes.atom">`, `href="/en/tools/plume/follow"`)
 	get(t, handler, "/fr/cimetiere/buvard", 200, `href="/fr/tools/buvard/follow"`)
 	get(t, handler, "/fr/categories/code", 200, `href="/fr/categories/code/changes.atom"`, `href="/fr/changes?category=code"`)
 	// Titles are in the language of the page.
-	get(t, handler, "/en/changes", 200, "Clap d’Août or Bobine &amp; Fils?")
-	get(t, handler, "/fr/changes", 200, "Clap d’Août ou Bobine &amp; Fils\u00a0?")
+	get(t, handler, "/en/editions/8", 200, "Clap d’Août or Bobine &amp; Fils?")
+	get(t, handler, "/fr/editions/8", 200, "Clap d’Août ou Bobine &amp; Fils\u00a0?")
 }
 
 // The pages of the timeline together have every change once.
@@ -328,10 +330,10 @@ func TestGraveyardTimeline(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/graveyard", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, "<h3>August\u00a02026</h3>", "Retirements by month", `<rect class="`, "by the day they closed, even before the first edition")
+		body := get(t, handler, "/en/graveyard", 200, `<h2 id="year-2026">2026</h2>`, `<h2 id="year-2024">2024</h2>`, `<time class="aside" datetime="2026-08-`, "Retirements by month", `<rect class="`, "by closing date, including before the first edition", `· <span >Code</span>`, `>Code</option>`)
 		check.Equal(t, strings.Count(body, `<tr><th scope="row">`), 27, "months in the table")
-		get(t, handler, "/fr/cimetiere", 200, "<h1>Cimetière</h1>", "<h3>août\u00a02026</h3>", "Disparitions par mois")
-		acquired := get(t, handler, "/en/graveyard?reason=acquis", 200, "<h3>June\u00a02025</h3>")
+		get(t, handler, "/fr/cimetiere", 200, "<h1>Cimetière</h1>", "Disparitions par mois")
+		acquired := get(t, handler, "/en/graveyard?reason=acquis", 200, `<time class="aside" datetime="2025-06-`)
 		check.Equal(t, strings.Count(acquired, `<tr><th scope="row">June`), 2, "want what the filter selects")
 		check.Equal(t, strings.Count(acquired, `<td class="number">0</td>`), 17, "want what the filter selects")
 	})

@@ -2,18 +2,15 @@ package site
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"html/template"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
 
 	"palmares/graph"
-	"palmares/internal/catalog/pricing"
 	"palmares/internal/core/lang"
 )
 
@@ -27,14 +24,13 @@ type homeView struct {
 	ScoreHistogram []bin
 	Categories     categoryList
 	Best           struct{ Items []tool }
-	ScoreChanges   struct{ Nodes []toolChange }
-	PriceChanges   struct{ Nodes []toolChange }
+	PriceChanges   eventList
 	homeExamples
 
 	Edition        *edition      `json:"-"` // nil before the second one
 	Chart          *figure       `json:"-"` // nil if there is nothing to draw
-	Movers         []scoreMover  `json:"-"`
-	Prices         []toolChange  `json:"-"`
+	Scores         []changeLine  `json:"-"` // the largest changes of the edition
+	Prices         []changeLine  `json:"-"` // the latest changes
 	REST, Response template.HTML `json:"-"` // the responses to the example
 	asOf           struct{ query, directive string }
 }
@@ -44,20 +40,29 @@ type homeExamples struct {
 	ExampleItems json.RawMessage // the same in GraphQL
 }
 
-const maxMovers, maxPriceChanges = 5, 5
+const maxHomeChanges = 5 // of each kind
 
 func (v *homeView) prepare(ctx context.Context, s *Site, r *request) (err error) {
+	v.Categories.countTested(r.shown)
 	v.Chart = newHistogram(r, v.ScoreHistogram)
-	v.Movers = biggestMovers(v.ScoreChanges.Nodes)
-	v.Prices = priceChanges(v.PriceChanges.Nodes)
 	v.REST = showJSON(r.lang, v.Example)
 	v.Response = showJSON(r.lang, slices.Concat([]byte(`{"data":{"tools":`), v.ExampleItems, []byte(`}}`)))
 	if asOf := r.asOfQuery().Encode(); asOf != "" {
 		v.asOf.query, v.asOf.directive = "&"+asOf, graph.AsOfDirective(r.asOf)
 	}
 	r.figures = []*figure{v.Chart}
-	if v.Feed.Release > 1 {
-		v.Edition, err = s.editionOf(ctx, r, v.Feed.Release)
+	editions, err := s.byEdition(ctx, r, v.PriceChanges.Nodes)
+	for _, e := range editions {
+		v.Prices = append(v.Prices, e.lines(priceChanged)...)
+	}
+	slices.SortStableFunc(v.Prices, func(a, b changeLine) int { return strings.Compare(b.change().Since, a.change().Since) })
+	v.Prices = v.Prices[:min(len(v.Prices), maxHomeChanges)]
+	if err != nil || v.Feed.Release < 2 {
+		return err
+	}
+	if v.Edition, err = s.editionOf(ctx, r, v.Feed.Release); v.Edition != nil {
+		v.Scores = v.Edition.lines(scoreChanged)
+		v.Scores = v.Scores[:min(len(v.Scores), maxHomeChanges)]
 	}
 	return err
 }
@@ -78,60 +83,6 @@ func (v *homeView) GraphQL() string {
     }
   }
 }`
-}
-
-// Spark returns the line of a tool's scores.
-func (v *homeView) Spark(t tool) template.HTML {
-	return newSparkline(&t, scores, v.Feed.UpdatedAt)
-}
-
-// toolChange is an event of the journal about a tool whose score or price changed.
-type toolChange struct {
-	Slug, PublishedAt string
-	Before, After     toolState
-	Tool              *tool // nil if it was removed
-}
-
-type toolState struct {
-	Score     *float64
-	Price     string
-	ChangedAt string `json:"changed_at"`
-}
-
-// biggestMovers returns the largest changes of scores, at most one per tool. The changes must
-// be sorted, newest first.
-func biggestMovers(changes []toolChange) (movers []scoreMover) {
-	for _, c := range changes {
-		before, after := c.Before.Score, c.After.Score
-		known := c.Tool != nil && before != nil && after != nil
-		if known && !slices.ContainsFunc(movers, func(newer scoreMover) bool { return newer.Slug == c.Slug }) {
-			movers = append(movers, scoreMover{c.Slug, before, after, *after - *before, c.Tool})
-		}
-	}
-	slices.SortStableFunc(movers, func(a, b scoreMover) int { return cmp.Compare(math.Abs(b.Change), math.Abs(a.Change)) })
-	return movers[:min(len(movers), maxMovers)]
-}
-
-// Day returns the day of a new price.
-func (c toolChange) Day() string { return cmp.Or(c.After.ChangedAt, dayOf(c.PublishedAt)) }
-
-// Direction returns "up" or "down", or "" if the prices cannot be compared.
-func (c toolChange) Direction() string {
-	direction, _ := pricing.Compare(pricing.Read(c.Before.Price), pricing.Read(c.After.Price))
-	return direction
-}
-
-// priceChanges returns the latest changes of prices. A release may contain changes of several
-// days.
-func priceChanges(changes []toolChange) []toolChange {
-	changes = slices.DeleteFunc(slices.Clone(changes), func(c toolChange) bool { return c.Tool == nil || c.Before.Price == c.After.Price })
-	slices.SortStableFunc(changes, func(a, b toolChange) int { return strings.Compare(b.Day(), a.Day()) })
-	return changes[:min(len(changes), maxPriceChanges)]
-}
-
-// PriceSpark returns the line of a tool's prices with the period of a new one.
-func (v *homeView) PriceSpark(c toolChange) template.HTML {
-	return newSparkline(c.Tool, pricesPer(lang.English, pricing.Read(c.After.Price).Unit), v.Feed.UpdatedAt)
 }
 
 // jsonLine is a line of indented JSON with a name.

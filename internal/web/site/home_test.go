@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,9 +19,9 @@ func TestHomePage(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		get(t, handler, "/en/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Updated on <time", "1,000 requests per day", "€99<span> per month plus VAT", "10 API keys and a 99% uptime", `curl -s "https://palmares.example/api/v1/tools?score_min=8&amp;limit=2"`,
 			">https://palmares.example/mcp<", `<i>&#34;name&#34;</i>: &#34;Bosco &amp; Matelots&#34;,`, `<i>&#34;score&#34;</i>: <b>9.4</b>,`,
-			`<span lang="fr">&#34;18 €/mois&#34;</span>`, `<span class="rating excellent">9.4</span>`, "€0.50/hour", `href="/en/categories/redaction" >Writing</a>`,
+			`<span lang="fr">&#34;18 €/mois&#34;</span>`, `<span class="rating excellent">9.4</span>`, "€0.50 per hour", `href="/en/categories/redaction" >Writing</a><span>6 tools, 5 tested</span>`,
 			`href="/en/login">Get a free API key`, `href="/en/method"`, `href="/en/pricing"`, "Source: palmares (https://palmares.example)")
-		get(t, handler, "/fr/", 200, "<dd>6,99</dd>", "Mis à jour le <time", `<span class="rating excellent">9,4</span>`, "0,50 €/heure",
+		get(t, handler, "/fr/", 200, "<dd>6,99</dd>", "Mis à jour le <time", `<span class="rating excellent">9,4</span>`, "par heure",
 			`href="/fr/categories/redaction" >Rédaction</a>`, "Obtenir une clé d’API gratuite", "l’affiche A2")
 	})
 }
@@ -32,17 +33,16 @@ func TestApostrophes(t *testing.T) {
 	get(t, newSite(t, s), "/en/", 200, "Bosco d’Or</a>", `<i>&#34;name&#34;</i>: &#34;Bosco d&#39;Or&#34;,`)
 }
 
-// The movers and price changes are those of the journal.
+// The edition's largest changes and the latest prices are those of the journal.
 func TestHomeChanges(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publishEditions(t, s)
 	handler := newSite(t, s)
-	body := get(t, handler, "/", 200, `<strong class="delta worse">−0.8</strong>`, `<strong class="delta better">&#43;0.5</strong>`,
-		`<del>€24.90/month</del>`, `<strong class="better">€19.90/month</strong>`, `<strong class="worse">€24/month</strong>`, `<span class="aside">since <time datetime="2026-09-14">14 Sep 2026</time></span>`)
-	check.Equal(t, strings.Count(body, `<strong class="delta`), 5, "movers")
-	if got := regexp.MustCompile(`<svg class="spark" aria-hidden="true" viewBox="0 0 68 24"><path class="soft" stroke-width="1.5" d="M0 [\d.]+(L[\d.]+ [\d.]+)*L64 [\d.]+"></path>`).FindAllString(body, -1); len(got) != 10 {
-		t.Errorf("got %d sparklines, want one of each of 5 movers and 5 prices", len(got))
-	}
+	body := get(t, handler, "/", 200, "Edition 8 at a glance", "Pigment &amp; Braise and L’Enclume 8 gain the most: &#43;0.3.", "<dt>scores up</dt><dd>8</dd>", `<h3>Score changes in edition 8</h3>`,
+		`<del>€24.90/month</del>`, `<ins>€19.90/month</ins>`, `<time datetime="2026-09-14">`)
+	check.Equal(t, strings.Count(body, `<svg class="bar-of-change`), 10, "bars of 5 scores and 5 prices")
+	days := regexp.MustCompile(`since <time datetime="([^"]+)"`).FindAllString(body, -1)
+	check.True(t, slices.IsSortedFunc(days, func(a, b string) int { return strings.Compare(b, a) }), "got %q, want the latest price first", days)
 	then := get(t, handler, "/?as_of=5", 200, `api/v1/tools?score_min=8&amp;limit=2&amp;as_of=5"`, "query @asOf(release: 5) {")
 	if strings.Contains(then, "€19.90/month") {
 		t.Error("as of release 5: got a price of release 7, want none")

@@ -24,6 +24,7 @@ type searchView struct {
 const maxFoundComparisons = 10
 
 func (v *searchView) prepare(ctx context.Context, s *Site, r *request) error {
+	v.Categories.countTested(r.shown)
 	words := text.Words(r.Param("q"))
 	if len(words) == 0 {
 		v.Tools, v.RetiredTools = listOf[tool]{}, listOf[tool]{}

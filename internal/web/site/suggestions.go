@@ -155,6 +155,7 @@ func (s *Site) suggestPages(l lang.Language, name string) (found []page.Suggesti
 	for _, e := range page.Registry {
 		one := page.Suggestion{Path: e.Path, Name: l.Text(e.Name)}
 		pages[e.Path[1:]], pages[lang.English.Section(e.Path)[1:]] = one, one
+		pages[strings.Join(text.Words(one.Name), "-")] = one // such as /fr/outils
 	}
 	pages["api"] = pages["docs"]
 	for _, similar := range text.Similar(name, slices.Sorted(maps.Keys(pages)), maxSuggestions) {

@@ -188,3 +188,12 @@ func (v *toolView) structured(r *request) any {
 	}
 	return graphOf(breadcrumbs(r, crumb{r.lang.Text("Tools"), "/tools"}, crumb{t.Category.Label, "/categories/" + t.Category.Slug}, crumb{t.Name, "/tools/" + t.Slug}), application)
 }
+
+// Sorts returns the orders of a list of tools; that by relevance needs a search.
+func (r *request) Sorts() []string {
+	all := []string{relevance, "score_desc", "score_asc", "name_asc", "name_desc", "updated_desc", "updated_asc", "monthly_price_asc", "monthly_price_desc"}
+	if r.Param("q") == "" {
+		all = all[1:]
+	}
+	return all
+}

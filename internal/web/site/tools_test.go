@@ -47,7 +47,7 @@ func structured(t *testing.T, body string) map[string]map[string]any {
 
 func TestToolPage(t *testing.T) {
 	handler := onSQLite(t)
-	body := get(t, handler, "/en/tools/plume", 200, `<h2>Verdict <span class="in-french">`, "quatre rédacteurs", "The review also covers: Price, Strengths, Limitations, Who it is for.", `href="/en/method"`, "8.1 out of 10", "<dt>rank among tested tools in its category", "<dd>2nd of 5</dd>",
+	body := get(t, handler, "/en/tools/plume", 200, "Our reviews are only published in French.", "quatre rédacteurs", "The review also covers: Price, Strengths, Limitations, Who it is for.", `href="/en/method"`, "8.1 out of 10", "<dt>rank among tested tools in its category", "<dd>2nd of 5</dd>",
 		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<text class="s1"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
 		`<meta name="description" content="Plume scores 8.1 out of 10. Price: €19.90/month.`, "<h2>History</h2>")
 	get(t, handler, "/fr/tools/plume", 200, `<h2>Verdict</h2>`, "Limites", "8,1 sur 10", "<dd>2e sur 5</dd>", "19,90\u00a0€/mois", `<html lang="fr">`)
@@ -123,14 +123,13 @@ func TestSources(t *testing.T) {
 	get(t, handler, "/en/tools/a", 200, "<li>Price checked on "+lang.English.DayOf("2026-11-02")+", "+link,
 		"<li>Score checked on "+lang.English.DayOf("2026-10-01")+`, <a href="https://b.example" rel="nofollow noopener">`, "Translations", "Sources", "changed")
 	get(t, handler, "/fr/tools/a", 200, "<li>Prix\u00a0: vérification du 2 novembre 2026, "+link, "Traductions")
-	get(t, handler, "/en/changes", 200, "changed: translations, sources")
-	get(t, handler, "/fr/changes", 200, "modifications\u00a0: traductions, sources")
+	get(t, handler, "/en/editions/2", 200, "changed: sources", "<dt>other change</dt><dd>1</dd>")
 }
 
 func TestCompare(t *testing.T) {
 	handler := onSQLite(t)
-	body := get(t, handler, "/en/compare/plume/ecritoire-cie", 200, "<h1>Plume / Écritoire &amp; Cie</h1>", `href="/en/comparisons/plume-vs-ecritoire-cie"`, "<strong>Écritoire &amp; Cie</strong> wins.",
-		"quatre rédacteurs", `<span class="mark">best</span>`, `<span class="aside">same</span>`, `<form class="filter compare" action="/en/compare/plume/ecritoire-cie">`,
+	body := get(t, handler, "/en/compare/plume/ecritoire-cie", 200, "<h1>Plume vs Écritoire &amp; Cie</h1>", `href="/en/comparisons/plume-vs-ecritoire-cie"`, "<strong>Écritoire &amp; Cie</strong> wins.",
+		"quatre rédacteurs", `<span class="mark">highest</span>`, `<span class="mark">lowest</span>`, `<span class="mark">cheapest</span>`, `<span class="aside">same</span>`, `<form class="filter compare" action="/en/compare/plume/ecritoire-cie">`,
 		`<link rel="canonical" href="https://palmares.example/en/compare/ecritoire-cie/plume">`)
 	if got := strings.Count(body, ` best-of-row"`); got != 4 { // score, verifiability, obsolescence and price
 		t.Errorf("got %d best values, want 4", got)
@@ -138,8 +137,8 @@ func TestCompare(t *testing.T) {
 	if !strings.Contains(get(t, handler, "/en/compare/ecritoire-cie/plume", 200), `<link rel="canonical" href="https://palmares.example/en/compare/ecritoire-cie/plume">`) {
 		t.Error("other order: got another canonical URL, want the same")
 	}
-	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp", 200, "meilleur", `href="/fr/compare/plume/relire-svp">Retirer</a>`, `name="d"`)
-	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp/brouillon-zero", 200, "<h1>Plume / Écritoire")
+	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp", 200, "la plus haute", "le plus bas", `href="/fr/compare/plume/relire-svp">Retirer</a>`, `name="d"`)
+	get(t, handler, "/fr/compare/plume/ecritoire-cie/relire-svp/brouillon-zero", 200, "<h1>Plume ou Écritoire")
 	get(t, handler, "/en/compare/plume/buvard", 200, `<span class="mark">retired</span>`, `href="/en/graveyard/buvard"`)
 	get(t, handler, "/en/compare/plume/ecritoireci", 404, "There is no tool “ecritoireci”. Did you mean:", `href="/en/compare?a=plume&amp;b=ecritoire-cie"`, `name="a" list="tools" maxlength="100" value="plume"`)
 	// A form with a mistake keeps what was entered.
@@ -165,7 +164,7 @@ func TestCompare(t *testing.T) {
 
 func TestCategoryPage(t *testing.T) {
 	handler := onSQLite(t)
-	body := get(t, handler, "/en/categories/redaction", 200, `<svg class="icon"`, "<dd>6</dd>", "€9.90 to €49", "Best tools", `<svg class="chart wide-only"`, `href="/api/v1/tools?category=redaction"`,
+	body := get(t, handler, "/en/categories/redaction", 200, `<svg class="icon"`, "<dd>6</dd>", "€9.90 to €49", "average score of 5 tested", `<svg class="chart wide-only"`, `href="/api/v1/tools?category=redaction"`,
 		`aria-sort="descending"><a class="sort" href="/en/categories/redaction?sort=score_asc"`, `href="/en/tools?category=redaction"`)
 	if list, _ := structured(t, body)["ItemList"]["itemListElement"].([]any); len(list) != 6 {
 		t.Errorf("got %d items, want 6", len(list))
@@ -230,7 +229,7 @@ func TestSearchPage(t *testing.T) {
 	get(t, handler, "/en/search?q=buvard", 200, `href="/en/graveyard/buvard"`)
 	get(t, handler, "/fr/search?q=plmu", 200, "Rien ne correspond à «\u00a0plmu\u00a0»", "Parcourir par catégorie", `href="/fr/categories/code"`)
 	get(t, handler, "/en/search?q=%3Cb%3Ex", 200, "Nothing matches “&lt;b&gt;x”")
-	get(t, handler, "/en/search", 200, "Enter the name of a tool", "Browse by category")
+	get(t, handler, "/en/search", 200, `placeholder="Name of a tool, or a word from its review"`, "Browse by category")
 }
 
 func TestSuggestions(t *testing.T) {

@@ -58,6 +58,8 @@ type fieldChange struct {
 type fieldValue struct {
 	Text string
 	Lang template.HTMLAttr // language of Text if it is not that of the page
+
+	Missing bool // there was no value, which Text says
 }
 
 const (
@@ -94,9 +96,10 @@ func newVersionHistory(r *request, t *tool) versionHistory {
 
 // addEarlier adds the prices and scores from before the first release with the tool.
 func (h *versionHistory) addEarlier(r *request, t *tool) {
-	until := "9999"
+	until, event := "9999", r.lang.Text("Updated")
 	if len(h.Recent) > 0 {
-		until = h.Recent[len(h.Recent)-1].Date
+		first := h.Recent[len(h.Recent)-1]
+		until, event = first.Date, r.lang.Text("Before edition %d", first.Release)
 	}
 	state := func(e historyEntry) map[string]any {
 		values := map[string]any{"price": e.Price, "pricing": e.Pricing}
@@ -106,9 +109,9 @@ func (h *versionHistory) addEarlier(r *request, t *tool) {
 		return values
 	}
 	for i, e := range slices.Backward(t.History) {
-		v, entry := version{Type: toolUpdated, After: state(e)}, versionEntry{Event: r.lang.Text("First known price"), Date: e.At}
+		v, entry := version{Type: toolUpdated, After: state(e)}, versionEntry{Event: event, Date: e.At}
 		if i > 0 {
-			v.Before, entry.Event = state(t.History[i-1]), r.lang.Text("Updated")
+			v.Before = state(t.History[i-1])
 		}
 		entry.Changes = v.changesOf(r, []string{"pricing", "price", "score"})
 		if i == 0 {
@@ -184,6 +187,7 @@ func (v *version) changesOf(r *request, fields []string) (changes []fieldChange)
 			from := fieldText(r, field, before)
 			start = differenceStart(from, to)
 			shown := showField(l, field, excerpt(from, start), before)
+			shown.Missing = before == nil
 			change.Before = &shown
 			change.delta = v.delta(l, field)
 		}
@@ -257,7 +261,7 @@ var frenchFields = []string{"category", "tagline", "note", "label", "winner_note
 
 func showField(l lang.Language, field, text string, value any) fieldValue {
 	if value != nil && slices.Contains(frenchFields, field) {
-		return fieldValue{lang.Typeset(text), catalogLang(l)}
+		return fieldValue{Text: lang.Typeset(text), Lang: catalogLang(l)}
 	}
 	shown := fieldValue{Text: text}
 	if price, isText := value.(string); isText && field == "price" {

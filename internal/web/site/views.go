@@ -3,6 +3,7 @@ package site
 import (
 	"encoding/json"
 	"html/template"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -31,6 +32,7 @@ type feedInfo struct {
 type category struct {
 	Slug, Label, FrenchLabel string
 	ToolCount                int
+	Tested                   int `json:"-"` // of the active tools; set by countTested
 	AvgScore                 *float64
 	Tools                    []tool
 }
@@ -43,6 +45,19 @@ func (all *categoryList) UnmarshalJSON(result []byte) error {
 	err := json.Unmarshal(result, (*[]category)(all))
 	slices.SortStableFunc(*all, func(a, b category) int { return strings.Compare(text.Fold(a.Label), text.Fold(b.Label)) })
 	return err
+}
+
+// countTested counts the tested tools of each category, which the API does not.
+func (all categoryList) countTested(shown *catalog.Release) {
+	tested := map[string]int{}
+	for _, t := range shown.Tools {
+		if t.Active() && !math.IsNaN(t.Score) {
+			tested[t.Category]++
+		}
+	}
+	for i := range all {
+		all[i].Tested = tested[all[i].Slug]
+	}
 }
 
 // tool is an active or a retired tool.
