@@ -23,6 +23,7 @@ type figure struct {
 	ID      string // identifies its title and its files
 	request *request
 	Caption string // caption of the table
+	Finding string // what the chart shows in a few words, or ""
 	Columns []string
 	Rows    []chart.Row
 }

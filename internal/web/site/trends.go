@@ -127,6 +127,8 @@ func (v *trendsView) draw(r *request) {
 		if f.Half = true; plots == nil || len(t.Slots) < 2 {
 			continue
 		}
+		newest := t.Tile(r.lang, "")
+		f.Finding = chart.Title(newest.Text, newest.Change)
 		plots[0].Kind = chart.Steps // the numbers last until the next edition
 		if v.Catalog = append(v.Catalog, f); c.id == "retired" {
 			f.Notes = append(f.Notes, r.lang.Text("Tools in the graveyard at each edition, whenever they closed."))
