@@ -209,9 +209,7 @@ func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 		for revision := range 2 {
 			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
 		}
-		catalog := &interruptedCatalog{Store: s, before: func() {
-			check.Try(publish.Prune(t.Context(), s, 2)).OK(t)
-		}}
+		catalog := &interruptedCatalog{Store: s, before: func() { check.Try(publish.Prune(t.Context(), s, 2)).OK(t) }}
 		var log bytes.Buffer
 		e := graphtest.New(graph.Config{Catalog: catalog, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		got := execute(t, e, auth.Developer, `query @asOf(release: 1) {tools(limit: 40) {items {slug verdict}}}`)

@@ -406,9 +406,8 @@ func TestRelevance(t *testing.T) {
 			return 3
 		}
 		for i := range all[1:] {
-			if rank(all[i]) > rank(all[i+1]) {
-				t.Errorf("got %s before %s, want better matches first", all[i].Name, all[i+1].Name)
-			}
+			check.True(t, rank(all[i]) <= rank(all[i+1]),
+				"got %s before %s, want better matches first", all[i].Name, all[i+1].Name)
 			if a, b := all[i].Score, all[i+1].Score; rank(all[i]) == rank(all[i+1]) && (a == nil && b != nil || a != nil && b != nil && *a < *b) {
 				t.Errorf("got %s before %s, want higher scores first", all[i].Name, all[i+1].Name)
 			}

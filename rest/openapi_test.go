@@ -263,9 +263,7 @@ func TestGoClient(t *testing.T) {
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("go %s: got %v, want success\n%s", strings.Join(args, " "), err, out)
-		}
+		check.MustTrue(t, err == nil, "go %s: got %v, want success\n%s", strings.Join(args, " "), err, out)
 		return string(out)
 	}
 	run("tool", "oapi-codegen", "-generate", "types,client", "-package", "catalog", "-o", "catalog/catalog.go", "openapi.json")
@@ -288,9 +286,7 @@ func nodeTools(t *testing.T) func(name string, args ...string) string {
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "SCARF_ANALYTICS=false")
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %s: got %v, want success\n%s", name, strings.Join(args, " "), err, out)
-		}
+		check.MustTrue(t, err == nil, "%s %s: got %v, want success\n%s", name, strings.Join(args, " "), err, out)
 		return string(out)
 	}
 	return func(name string, args ...string) string {

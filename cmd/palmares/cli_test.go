@@ -64,12 +64,9 @@ func TestInvalidSettings(t *testing.T) {
 			cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "version")
 			cmd.Env = append(cmd.Env, c.env)
 			r := blackbox.Run(t, cmd)
-			if r.Code != 2 || r.Err != c.want+"\n" || r.Out != "" {
-				t.Errorf("got exit code %d, %q, %q, want 2, %q", r.Code, r.Err, r.Out, c.want)
-			}
-			if strings.Contains(r.Err, "s3cret") {
-				t.Errorf("got an error with the password, want it hidden: %s", r.Err)
-			}
+			check.True(t, r.Code == 2 && r.Err == c.want+"\n" && r.Out == "",
+				"got exit code %d, %q, %q, want 2, %q", r.Code, r.Err, r.Out, c.want)
+			check.True(t, !strings.Contains(r.Err, "s3cret"), "got an error with the password, want it hidden: %s", r.Err)
 		})
 	}
 }
@@ -79,8 +76,7 @@ func parseSettings(t *testing.T, args ...string) (*settings, []*kong.Flag) {
 	t.Helper()
 	var s settings
 	parser := kong.Must(&s, enums)
-	_, err := parser.Parse(args)
-	check.OK(t, err)
+	check.Try(parser.Parse(args)).OK(t)
 	check.OK(t, s.check(parser.Model.Flags))
 	return &s, parser.Model.Flags
 }
@@ -88,9 +84,8 @@ func parseSettings(t *testing.T, args ...string) (*settings, []*kong.Flag) {
 func TestValidSettings(t *testing.T) {
 	t.Parallel()
 	s, flags := parseSettings(t, "--listen=:8080", "--data-dir=d", "--service-name=n", "--trusted-proxies= 10.1.2.3/8, ::1 ,192.0.2.7", "--drain-delay=1ms", "--graphql-time=1ms", "--graphql-cost=1")
-	if len(s.proxies) != 3 || s.proxies[0].String() != "10.0.0.0/8" || s.proxies[1].String() != "::1/128" {
-		t.Errorf("got proxies %v, want 10.0.0.0/8, ::1/128 and 192.0.2.7/32", s.proxies)
-	}
+	check.True(t, len(s.proxies) == 3 && s.proxies[0].String() == "10.0.0.0/8" && s.proxies[1].String() == "::1/128",
+		"got proxies %v, want 10.0.0.0/8, ::1/128 and 192.0.2.7/32", s.proxies)
 	for _, flag := range flags {
 		if name := flag.Tag.Get("check"); name != "" && checks[name] == nil {
 			t.Errorf("--%s: got the unknown check %s, want one of checks", flag.Name, name)
@@ -161,9 +156,8 @@ func TestInvalidServerSettings(t *testing.T) {
 	}
 	for _, name := range knownSettings(t) {
 		for _, d := range dropped {
-			if slices.Contains(strings.Fields(d.names), name) {
-				t.Errorf("got %s among the dropped settings, want it supported or dropped", name)
-			}
+			check.True(t, !slices.Contains(strings.Fields(d.names), name),
+				"got %s among the dropped settings, want it supported or dropped", name)
 		}
 	}
 }
@@ -189,11 +183,9 @@ func TestAllLogLinesAreJSON(t *testing.T) {
 // knownSettings returns the environment variables of all settings.
 func knownSettings(t *testing.T) []string {
 	t.Helper()
-	parser, err := kong.New(&commandLine{}, kong.Name("palmares"), enums)
-	check.OK(t, err)
+	parser := check.Try(kong.New(&commandLine{}, kong.Name("palmares"), enums)).OK(t)
 	names := settingNames(parser.Model.Flags)
-	if len(names) < 20 || len(names) > 25 || !slices.Contains(names, "DATABASE_URL") {
-		t.Fatalf("got %d settings, want 20 to 25: %v", len(names), names)
-	}
+	check.MustTrue(t, len(names) >= 20 && len(names) <= 25 && slices.Contains(names, "DATABASE_URL"),
+		"got %d settings, want 20 to 25: %v", len(names), names)
 	return names
 }

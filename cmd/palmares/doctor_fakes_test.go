@@ -106,18 +106,14 @@ func startWithPasswords(t *testing.T) string {
 
 func execute(t *testing.T, address, statement string) {
 	t.Helper()
-	db, err := sql.Open("postgres", address)
-	check.OK(t, err)
+	db := check.Try(sql.Open("postgres", address)).OK(t)
 	defer db.Close()
-	if _, err := db.Exec(statement); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(db.Exec(statement)).OK(t)
 }
 
 func databaseURL(t *testing.T, cluster, name string) string {
 	t.Helper()
-	u, err := url.Parse(cluster)
-	check.OK(t, err)
+	u := check.Try(url.Parse(cluster)).OK(t)
 	u.Path = "/" + name
 	return u.String()
 }

@@ -42,9 +42,7 @@ func examine(t *testing.T, cfg store.Config, given ...string) examined {
 	for line := range strings.Lines(e.Out) {
 		state, rest, _ := strings.Cut(line, "  ")
 		name, text, found := strings.Cut(strings.TrimSpace(rest), "  ")
-		if !found {
-			t.Fatalf("got line %q, want three columns", line)
-		}
+		check.MustTrue(t, found, "got line %q, want three columns", line)
 		e.states[name], e.lines[name] = state, strings.TrimSpace(text)
 	}
 	want := 0
@@ -52,15 +50,13 @@ func examine(t *testing.T, cfg store.Config, given ...string) examined {
 		if state == "wrong" {
 			want = 1
 		}
-		if state != "ok" && strings.Count(e.lines[name], ".") < 2 {
-			t.Errorf("%s: got %s, want advice after the finding", name, e.lines[name])
-		}
+		check.True(t, state == "ok" || strings.Count(e.lines[name], ".") >= 2,
+			"%s: got %s, want advice after the finding", name, e.lines[name])
 	}
 	check.Equal(t, e.Code, want, "exit code")
 	for _, leak := range []string{"s3cret", "dial tcp", "pq:", "EOF", "connection refused", "i/o timeout", "context"} {
-		if strings.Contains(e.Out+e.Err, leak) {
-			t.Errorf("got %q in the output, want no secrets or internal errors:\n%s%s", leak, e.Out, e.Err)
-		}
+		check.True(t, !strings.Contains(e.Out+e.Err, leak),
+			"got %q in the output, want no secrets or internal errors:\n%s%s", leak, e.Out, e.Err)
 	}
 	return e
 }
@@ -174,9 +170,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		blackbox.ImportDemo(t, cfg)
 		db := testkit.Open(t, cfg)
-		if _, err := db.Write.ExecContext(t.Context(), "DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)"); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(db.Write.ExecContext(t.Context(), "DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)")).OK(t)
 		examine(t, cfg).want(t, "migrations", "wrong", "1 migration(s) are pending: run palmares migrate up.")
 	})
 }
@@ -231,9 +225,8 @@ func TestHealthWithoutServer(t *testing.T) {
 	t.Parallel()
 	address := testkit.FreeAddress(t)
 	want := "palmares: no server is listening on " + address + "\n"
-	if r := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "health", "--listen", address)); r.Code != 1 || r.Err != want {
-		t.Errorf("got exit code %d and %q, want 1 and %q", r.Code, r.Err, want)
-	}
+	r := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "health", "--listen", address))
+	check.True(t, r.Code == 1 && r.Err == want, "got exit code %d and %q, want 1 and %q", r.Code, r.Err, want)
 }
 
 func TestDoctorOnEdge(t *testing.T) {

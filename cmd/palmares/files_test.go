@@ -40,9 +40,8 @@ func TestSchemasCommand(t *testing.T) {
 			check.OK(t, err)
 			response := s.Call(t, http.MethodGet, "/schemas/feed/"+filepath.Base(file), "")
 			served, err := io.ReadAll(response.Body)
-			if err != nil || response.StatusCode != 200 || !bytes.Equal(served, written) {
-				t.Errorf("%s: got %d %s, want 200 and what was written", file, response.StatusCode, served)
-			}
+			check.True(t, err == nil && response.StatusCode == 200 && bytes.Equal(served, written),
+				"%s: got %d %s, want 200 and what was written", file, response.StatusCode, served)
 		}
 	}
 }
@@ -50,9 +49,8 @@ func TestSchemasCommand(t *testing.T) {
 func TestInterruptedCommands(t *testing.T) {
 	t.Parallel()
 	feed, err := os.ReadFile(blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1}))
-	if err != nil || len(feed) < 256<<10 {
-		t.Fatalf("got a feed of %d bytes, %v, want more than a pipe holds", len(feed), err)
-	}
+	check.MustTrue(t, err == nil && len(feed) >= 256<<10,
+		"got a feed of %d bytes, %v, want more than a pipe holds", len(feed), err)
 	for name, args := range map[string][]string{
 		"import from an endless pipe": {"import", "-"},
 		"generate":                    {"generate", "--tools", "5000000"},
@@ -84,8 +82,7 @@ func TestInterruptedCommands(t *testing.T) {
 
 func TestDemoKeepsExistingCatalog(t *testing.T) {
 	t.Parallel()
-	editions, err := demo.Editions()
-	check.OK(t, err)
+	editions := check.Try(demo.Editions()).OK(t)
 	for name, catalog := range map[string]string{
 		"another catalog": blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1}),
 		"another catalog with the date of the first edition": blackbox.WriteFile(t, "other.ndjson", feedtest.Catalog(editions[0].Date, feedtest.Tool("a"))),

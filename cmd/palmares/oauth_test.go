@@ -77,11 +77,8 @@ func (f sourceFunc) Token() (*oauth2.Token, error) { return f() }
 func (a *agent) call(name string, arguments map[string]any) string {
 	a.t.Helper()
 	result, err := a.CallTool(a.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
-	if err != nil || result.IsError {
-		a.t.Fatalf("%s: got %v, %+v, want a result", name, err, result)
-	}
-	text, err := json.Marshal(result.StructuredContent)
-	check.OK(a.t, err)
+	check.MustTrue(a.t, err == nil && !result.IsError, "%s: got %v, %+v, want a result", name, err, result)
+	text := check.Try(json.Marshal(result.StructuredContent)).OK(a.t)
 	return string(text)
 }
 
@@ -124,9 +121,7 @@ func TestOAuthWithGoClient(t *testing.T) {
 
 		// A token that is used again ends the grant.
 		status, got := postForm(t, s, "/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {"x"}, "refresh_token": {a.tokens[0].RefreshToken}})
-		if status != 400 || got["error"] != "invalid_grant" {
-			t.Errorf("got %d %v, want invalid_grant", status, got)
-		}
+		check.True(t, status == 400 && got["error"] == "invalid_grant", "got %d %v, want invalid_grant", status, got)
 		wait.Until(t, "the last token stops working", func() bool {
 			return s.Call(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, authorized...).StatusCode == 401
 		})
@@ -171,8 +166,7 @@ func postForm(t *testing.T, s *blackbox.Server, path string, form url.Values) (i
 	check.OK(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", "https://inspector.example")
-	response, err := http.DefaultClient.Do(r)
-	check.OK(t, err)
+	response := check.Try(http.DefaultClient.Do(r)).OK(t)
 	defer response.Body.Close()
 	check.Equal(t, response.Header.Get("Access-Control-Allow-Origin"), "*", "%s: CORS header", path)
 	var content map[string]any

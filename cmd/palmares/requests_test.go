@@ -23,15 +23,13 @@ func TestOpenAPICommand(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	s := blackbox.Serve(t, cfg)
-	response, err := http.Get("http://" + s.Address + "/api/v1/openapi.json")
-	check.OK(t, err)
+	response := check.Try(http.Get("http://" + s.Address + "/api/v1/openapi.json")).OK(t)
 	defer response.Body.Close()
 	served := blackbox.ReadAll(t, response.Body)
 	printed := blackbox.MustRun(t, blackbox.Command(t, cfg, "openapi", "--listen", s.Address)).Out
 	check.Equal(t, printed, served+"\n")
-	if elsewhere := blackbox.MustRun(t, blackbox.Command(t, cfg, "openapi", "--public-url", "https://data.example/")).Out; !strings.Contains(elsewhere, `"url": "https://data.example"`) {
-		t.Errorf("got %s, want the public URL", elsewhere)
-	}
+	elsewhere := blackbox.MustRun(t, blackbox.Command(t, cfg, "openapi", "--public-url", "https://data.example/")).Out
+	check.True(t, strings.Contains(elsewhere, `"url": "https://data.example"`), "got %s, want the public URL", elsewhere)
 }
 
 // expectContinue announces a body over a raw connection and reads the
@@ -43,9 +41,7 @@ func expectContinue(t *testing.T, address, method, path string, header ...string
 	defer conn.Close()
 	check.OK(t, conn.SetDeadline(time.Now().Add(2*time.Minute)))
 	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: " + address, "Expect: 100-continue"}, header...)
-	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n")).OK(t)
 	reader := bufio.NewReader(conn)
 	peeked, err := reader.Peek(len("HTTP/1.1 100"))
 	check.OK(t, err, "%s %s", method, path)
@@ -55,8 +51,7 @@ func expectContinue(t *testing.T, address, method, path string, header ...string
 	response, err = http.ReadResponse(reader, &http.Request{Method: method})
 	check.OK(t, err, "%s %s", method, path)
 	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	check.OK(t, err, "%s %s", method, path)
+	data := check.Try(io.ReadAll(response.Body)).OK(t, "%s %s", method, path)
 	return first, response, string(data)
 }
 
@@ -117,8 +112,7 @@ func openStream(t *testing.T, s *blackbox.Server, headers ...string) *http.Respo
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
-	check.OK(t, err)
+	response := check.Try(http.DefaultClient.Do(r)).OK(t)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	return response
 }
@@ -173,9 +167,7 @@ func TestFailuresAreLogged(t *testing.T) {
 		text, _ := io.ReadAll(got.Body)
 		mu.Lock()
 		defer mu.Unlock()
-		if got.StatusCode < 500 {
-			t.Errorf("%s: got %d %s, want a 5xx status", name, got.StatusCode, text)
-		}
+		check.True(t, got.StatusCode >= 500, "%s: got %d %s, want a 5xx status", name, got.StatusCode, text)
 		failures = append(failures, failure{name, got.Header.Get("X-Request-Id"), string(text)})
 	}
 	var many sync.WaitGroup
@@ -199,20 +191,17 @@ func TestFailuresAreLogged(t *testing.T) {
 	causes := map[string]int{}
 	for text := range strings.Lines(s.Log.String()) {
 		var entry struct{ Msg, Cause, Request_id string }
-		if err := json.Unmarshal([]byte(text), &entry); err != nil {
-			t.Fatalf("got log line %q, want JSON", text)
-		}
+		err := json.Unmarshal([]byte(text), &entry)
+		check.MustTrue(t, err == nil, "got log line %q, want JSON", text)
 		if entry.Cause != "" && entry.Msg != "request" {
 			causes[entry.Request_id]++
 		}
 	}
 	for _, f := range failures {
-		if f.id == "" || causes[f.id] == 0 {
-			t.Errorf("%s: got no cause for request ID %q in the log, want one", f.name, f.id)
-		}
-		if strings.HasPrefix(f.name, "GraphQL") && !strings.Contains(f.body, `"requestId":"`+f.id+`"`) {
-			t.Errorf("%s: got %s, want its request ID", f.name, f.body)
-		}
+		check.True(t, f.id != "" && causes[f.id] != 0,
+			"%s: got no cause for request ID %q in the log, want one", f.name, f.id)
+		check.True(t, !strings.HasPrefix(f.name, "GraphQL") || strings.Contains(f.body, `"requestId":"`+f.id+`"`),
+			"%s: got %s, want its request ID", f.name, f.body)
 	}
 	if t.Failed() {
 		t.Log(s.Log)

@@ -26,8 +26,7 @@ func TestStripeRequiresWebhookSecret(t *testing.T) {
 // mockWith starts a proxy to the Stripe mock that replaces some responses.
 func mockWith(t *testing.T, mock string, responses map[string]string) string {
 	t.Helper()
-	behind, err := url.Parse(mock)
-	check.OK(t, err)
+	behind := check.Try(url.Parse(mock)).OK(t)
 	mux := http.NewServeMux()
 	mux.Handle("/", httputil.NewSingleHostReverseProxy(behind))
 	for pattern, body := range responses {
@@ -63,9 +62,8 @@ func TestBillingCommands(t *testing.T) {
 		check.Equal(t, created.Code, 0, created.Err)
 		check.Contains(t, created.Out, want, created.Err)
 	}
-	if synced := billing(mock, "sync"); synced.Code != 0 {
-		t.Errorf("sync without customers: got exit code %d and %q, want 0", synced.Code, synced.Err)
-	}
+	synced := billing(mock, "sync")
+	check.True(t, synced.Code == 0, "sync without customers: got exit code %d and %q, want 0", synced.Code, synced.Err)
 }
 
 // An account that loses Pro in a sync is notified by email.
@@ -80,8 +78,6 @@ func TestBillingSyncSendsEmail(t *testing.T) {
 	synced := blackbox.Run(t, blackbox.Command(t, cfg, "--stripe-secret-key", "sk_test_123", "--stripe-api-base", stripe, "--smtp-url", smtp.URL, "billing", "sync"))
 	check.Equal(t, synced.Code, 0, synced.Err)
 	check.Contains(t, synced.Out, "cus_1  ana@example.com", synced.Err)
-	if smtp.Count("ana@example.com") == 0 {
-		t.Fatal("got no email before the command ended, want one")
-	}
+	check.MustTrue(t, smtp.Count("ana@example.com") != 0, "got no email before the command ended, want one")
 	check.Contains(t, smtp.Wait(t, "ana@example.com"), "has ended", "want an email about the end of Pro")
 }

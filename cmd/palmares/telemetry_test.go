@@ -102,21 +102,16 @@ func TestDashboardsAndAlertsWithRedis(t *testing.T) {
 		exposed[name] = nil
 	}
 	expressions = append(expressions, alerts...)
-	if len(expressions) < 50 {
-		t.Fatalf("got %d expressions, want at least 50", len(expressions))
-	}
+	check.MustTrue(t, len(expressions) >= 50, "got %d expressions, want at least 50", len(expressions))
 	used := map[string]bool{}
 	for _, expression := range expressions {
 		for name, labels := range metricsIn(expression) {
 			used[name] = true
 			has, ok := exposed[name]
-			if !ok {
-				t.Errorf("got unknown metric %s, want only exposed ones: %s", name, expression)
-			}
+			check.True(t, ok, "got unknown metric %s, want only exposed ones: %s", name, expression)
 			for _, label := range labels {
-				if !slices.Contains(append([]string{"job", "instance"}, has...), label) && recorded[name] == "" {
-					t.Errorf("%s: got unknown label %s, want one of %v: %s", name, label, has, expression)
-				}
+				check.True(t, slices.Contains(append([]string{"job", "instance"}, has...), label) || recorded[name] != "",
+					"%s: got unknown label %s, want one of %v: %s", name, label, has, expression)
 			}
 		}
 	}
@@ -131,8 +126,7 @@ func TestDashboardsAndAlertsWithRedis(t *testing.T) {
 
 func dashboardExpressions(t *testing.T, path string) (all []string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	check.OK(t, err)
+	data := check.Try(os.ReadFile(path)).OK(t)
 	var dashboard struct {
 		Title      string
 		Templating struct {
@@ -155,9 +149,8 @@ func dashboardExpressions(t *testing.T, path string) (all []string) {
 		}
 	}
 	for i, panel := range dashboard.Panels {
-		if panel.Title == "" || len(panel.Targets) == 0 || panel.GridPos.X+panel.GridPos.W > 24 || panel.ID != i+1 {
-			t.Errorf("got panel %+v, want a title, targets, a width within the grid and ID %d", panel, i+1)
-		}
+		check.True(t, panel.Title != "" && len(panel.Targets) != 0 && panel.GridPos.X+panel.GridPos.W <= 24 && panel.ID == i+1,
+			"got panel %+v, want a title, targets, a width within the grid and ID %d", panel, i+1)
 		for _, target := range panel.Targets {
 			all = append(all, target.Expr)
 		}
@@ -167,8 +160,7 @@ func dashboardExpressions(t *testing.T, path string) (all []string) {
 
 func alertExpressions(t *testing.T, path string) (all []string, recorded map[string]string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	check.OK(t, err)
+	data := check.Try(os.ReadFile(path)).OK(t)
 	var file struct {
 		Groups []struct {
 			Name  string
@@ -190,9 +182,7 @@ func alertExpressions(t *testing.T, path string) (all []string, recorded map[str
 			case rule.Alert == "" || rule.For == "" || rule.Labels["severity"] == "" || rule.Annotations["summary"] == "":
 				t.Errorf("got rule %+v, want a name, a duration, a severity and a summary", rule)
 			}
-			if rule.Expr == "" {
-				t.Errorf("%s%s: got no expression, want one", rule.Record, rule.Alert)
-			}
+			check.True(t, rule.Expr != "", "%s%s: got no expression, want one", rule.Record, rule.Alert)
 			all = append(all, rule.Expr)
 		}
 	}

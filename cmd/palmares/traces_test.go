@@ -37,9 +37,8 @@ func newSpanCollector(t *testing.T) *spanCollector {
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		var sent collector.ExportTraceServiceRequest
-		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &sent) != nil {
-			t.Errorf("%s: got %d bytes and %v, want spans", r.URL.Path, len(body), err)
-		}
+		check.True(t, err == nil && r.URL.Path == "/v1/traces" && proto.Unmarshal(body, &sent) == nil,
+			"%s: got %d bytes and %v, want spans", r.URL.Path, len(body), err)
 		if c.slow != nil {
 			<-c.slow
 		}
@@ -156,13 +155,10 @@ func TestTraces(t *testing.T) {
 		s.WaitForExit(t)
 		for _, span := range collected.spans {
 			for _, secret := range []string{"s3cret", "S3cret", "S3CRET", key[:16], "example.com", "127.0.0.1"} {
-				if strings.Contains(span.String(), secret) {
-					t.Errorf("got %s in %v, want no private data", secret, span)
-				}
+				check.True(t, !strings.Contains(span.String(), secret), "got %s in %v, want no private data", secret, span)
 			}
-			if len(span.ParentSpanId) == 0 && span.Kind != spans.Span_SPAN_KIND_SERVER {
-				t.Errorf("got a span of background work, want none: %v", span)
-			}
+			check.True(t, len(span.ParentSpanId) != 0 || span.Kind == spans.Span_SPAN_KIND_SERVER,
+				"got a span of background work, want none: %v", span)
 		}
 	})
 }
@@ -209,9 +205,8 @@ func TestTracesAtShutdown(t *testing.T) {
 	collected.slow = make(chan struct{})
 	defer close(collected.slow)
 	s = tracedServer(t, testkit.SQLite(t), collected)
-	if got := s.Call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
-		t.Errorf("got %s, want 200", got.Status)
-	}
+	got := s.Call(t, http.MethodGet, "/api/v1/stats", "")
+	check.True(t, got.StatusCode == 200, "got %s, want 200", got.Status)
 	http.DefaultClient.CloseIdleConnections()
 	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
 	s.WaitForExit(t)
@@ -223,12 +218,10 @@ func TestTracesWithoutCollector(t *testing.T) {
 	cmd := blackbox.Command(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0")
 	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://u:s3cret@"+testkit.FreeAddress(t), "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_TIMEOUT=300")
 	s := blackbox.ServeCommand(t, cmd)
-	if got := s.Call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
-		t.Errorf("got %s, want 200", got.Status)
-	}
-	if logOf(s, "trace export failed") == "" || strings.Contains(s.Log.String(), "s3cret") {
-		t.Errorf("got %s, want a warning without the password", s.Log)
-	}
+	got := s.Call(t, http.MethodGet, "/api/v1/stats", "")
+	check.True(t, got.StatusCode == 200, "got %s, want 200", got.Status)
+	check.True(t, logOf(s, "trace export failed") != "" && !strings.Contains(s.Log.String(), "s3cret"),
+		"got %s, want a warning without the password", s.Log)
 	for _, invalid := range []string{"OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"} {
 		cmd := blackbox.Command(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0")
 		cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+"http://127.0.0.1:1", invalid)

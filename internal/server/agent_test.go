@@ -20,8 +20,7 @@ import (
 func TestAgentsPayTheSamePrices(t *testing.T) {
 	servertest.Each(t, func(t *testing.T, s *servertest.Server) {
 		const query = `{"query":"{tools(filter: {search: \"ecrit\"}) {items {name}}}"}`
-		cost, err := strconv.Atoi(s.Do("POST", "/graphql", query).Header().Get("X-GraphQL-Cost"))
-		check.OK(t, err)
+		cost := check.Try(strconv.Atoi(s.Do("POST", "/graphql", query).Header().Get("X-GraphQL-Cost"))).OK(t)
 		for limit, accepted := range map[int]bool{cost: true, cost - 1: false} {
 			limits := graph.DefaultLimits
 			limits.Cost = limit
@@ -39,9 +38,8 @@ func TestAgentsPayTheSamePrices(t *testing.T) {
 				Result struct{ IsError bool }
 			}
 			check.OK(t, json.Unmarshal([]byte(lines[len(lines)-1]), &reply))
-			if reply.Result.IsError == accepted {
-				t.Errorf("a limit of %d: got %s, want it accepted: %t", limit, lines[len(lines)-1], accepted)
-			}
+			check.True(t, reply.Result.IsError != accepted,
+				"a limit of %d: got %s, want it accepted: %t", limit, lines[len(lines)-1], accepted)
 		}
 	})
 }

@@ -138,14 +138,10 @@ func TestNobodyPaysForLittle(t *testing.T) {
 				}
 				least = min(least, (wait.CPU()-before)/requests)
 			}
-			if least > most {
-				t.Errorf("%s: got %s of CPU time, want at most %s", row.Pattern, least, most)
-			}
+			check.True(t, least <= most, "%s: got %s of CPU time, want at most %s", row.Pattern, least, most)
 		}
 	}
-	if measured < 20 {
-		t.Errorf("got %d patterns, want at least 20", measured)
-	}
+	check.True(t, measured >= 20, "got %d patterns, want at least 20", measured)
 }
 
 // Requests for data count towards the availability, and those for pages and probes do not.

@@ -49,9 +49,7 @@ func TestServeWaitsForImports(t *testing.T) {
 		wait.Until(t, "the server waits", func() bool {
 			return len(started) > 0 || strings.Contains(log.String(), "waiting for another import")
 		})
-		if len(started) > 0 {
-			t.Error("the server did not wait for the end of the import")
-		}
+		check.True(t, len(started) == 0, "the server did not wait for the end of the import")
 		return nil
 	})
 	check.OK(t, err)
@@ -62,12 +60,10 @@ func TestServeWaitsForImports(t *testing.T) {
 // servers that start at the same time do not affect each other.
 func TestPublishDemo(t *testing.T) {
 	t.Parallel()
-	editions, err := demo.Editions()
-	check.OK(t, err)
+	editions := check.Try(demo.Editions()).OK(t)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for _, edition := range editions[:3] {
-			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})
-			check.OK(t, err)
+			check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})).OK(t)
 		}
 		group, ctx := errgroup.WithContext(t.Context())
 		for range 3 {
@@ -85,9 +81,8 @@ func TestPublishDemo(t *testing.T) {
 		check.Slices(t, dates, want, "releases of")
 		var exported bytes.Buffer
 		check.OK(t, publish.Export(t.Context(), s, &exported, 0))
-		if exported.String() != string(demo.Catalog()) {
-			t.Errorf("got a catalog of %d bytes, want the demo catalog", exported.Len())
-		}
+		check.True(t, exported.String() == string(demo.Catalog()),
+			"got a catalog of %d bytes, want the demo catalog", exported.Len())
 	})
 }
 

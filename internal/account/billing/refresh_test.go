@@ -582,9 +582,7 @@ func TestNoticeFromSeveralServers(t *testing.T) {
 		check.OK(t, err)
 		var all sync.WaitGroup
 		for range 5 {
-			all.Go(func() {
-				check.Equal(t, s.notifyPaymentFailed(t.Context(), seen), nil)
-			})
+			all.Go(func() { check.Equal(t, s.notifyPaymentFailed(t.Context(), seen), nil) })
 		}
 		all.Wait()
 		check.Equal(t, s.emails(), 1, "emails")

@@ -498,7 +498,6 @@ func TestRefundOfLostRequestWithRedis(t *testing.T) {
 	r.local.update(someKey, func(tally) (tally, int) { return tally{1, 1}, 0 })
 	r.unsent[someKey] = tally{refunded: 1}
 	check.Equal(t, r.Count(t.Context(), somebody, someDay), 0, "count")
-	if changes := r.local.Changes(); len(changes) > 0 {
-		t.Errorf("got changes %v, want none", changes)
-	}
+	changes := r.local.Changes()
+	check.True(t, len(changes) == 0, "got changes %v, want none", changes)
 }

@@ -139,9 +139,8 @@ func TestBatchBytes(t *testing.T) {
 		check.Slices(t, slices.Concat(r.batches(t)...), ids(first, 61))
 		all := r.all()
 		for i, one := range all {
-			if len(one.body) > 262_144 || i < len(all)-1 && len(one.body) < 262_144-maxBody-batchEnvelope {
-				t.Errorf("batch %d of %d: got %d bytes, want as many as fit into 262144", i+1, len(all), len(one.body))
-			}
+			check.True(t, len(one.body) <= 262_144 && (i >= len(all)-1 || len(one.body) >= 262_144-maxBody-batchEnvelope),
+				"batch %d of %d: got %d bytes, want as many as fit into 262144", i+1, len(all), len(one.body))
 		}
 		check.True(t, len(all) >= 3, "got %d batches, want at least 3", len(all))
 	})

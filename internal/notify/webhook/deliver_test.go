@@ -331,9 +331,7 @@ func TestDeletedWhileRead(t *testing.T) {
 		var deleting sync.Once
 		s.Store.Read.Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
-				deleting.Do(func() {
-					check.Equal(t, auth.NewAccounts(s.Store).Delete(ctx, s.owner), nil)
-				})
+				deleting.Do(func() { check.Equal(t, auth.NewAccounts(s.Store).Delete(ctx, s.owner), nil) })
 				return next.Query(ctx, q)
 			})
 		}))

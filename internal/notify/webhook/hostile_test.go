@@ -260,9 +260,7 @@ func (c *measuredConn) Read(p []byte) (int, error) {
 
 // start starts an attempt, whose outcome is sent to ended.
 func (m *measured) start(ctx context.Context, url string, body []byte) {
-	go func() {
-		m.ended <- m.post(ctx, &ent.Endpoint{URL: url, Secret: newSecret()}, "msg_1", body, func() {})
-	}()
+	go func() { m.ended <- m.post(ctx, &ent.Endpoint{URL: url, Secret: newSecret()}, "msg_1", body, func() {}) }()
 }
 
 // An attempt ends and reads a limited number of bytes, whatever the receiver does.
@@ -280,9 +278,8 @@ func TestHostileReceivers(t *testing.T) {
 	for name, test := range hostiles {
 		m := attempts[name]
 		o := wait.Receive(t, "the attempt ends: "+name, m.ended)
-		if o.status != test.status || !strings.HasPrefix(o.response, test.response) || len(o.response) > shownBytes {
-			t.Errorf("%s: got %d %q, want %d %q", name, o.status, o.response, test.status, test.response)
-		}
+		check.True(t, o.status == test.status && strings.HasPrefix(o.response, test.response) && len(o.response) <= shownBytes,
+			"%s: got %d %q, want %d %q", name, o.status, o.response, test.status, test.response)
 		got, limit := m.read.Load(), cmp.Or(test.maxRead, usualMaxRead)
 		check.True(t, got <= limit, "%s: got %d bytes read, want at most %d", name, got, limit)
 		check.Equal(t, m.dials.Load(), 1, "%s: connections", name)

@@ -394,8 +394,7 @@ func TestSaveLoadsWithoutDeadline(t *testing.T) {
 		return func(error) {}
 	}
 	s := testkit.Open(t, cfg)
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})).OK(t)
 	limited, unlimited = 0, 0
 	q, _ := newQueries(t, s)
 	check.Try(q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "a", Handle: "ana", Text: "{ tools { items { name } } }"})).OK(t)

@@ -368,9 +368,8 @@ func TestDocumentsWithNodeLinters(t *testing.T) {
 			cmd.Env = append(os.Environ(),
 				"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "SCARF_ANALYTICS=false")
 			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "warning") {
-				t.Errorf("%s of %s: got %v and %s, want no warnings", c.args[0], handle, err, out)
-			}
+			check.True(t, err == nil && strings.Contains(string(out), c.want) && !strings.Contains(string(out), "warning"),
+				"%s of %s: got %v and %s, want no warnings", c.args[0], handle, err, out)
 		}
 	}
 }

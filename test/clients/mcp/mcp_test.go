@@ -126,9 +126,7 @@ func node(t testing.TB, args ...string) string {
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
-	if err != nil {
-		t.Errorf("%s: %v\n%s%s", strings.Join(args, " "), err, out, &errs)
-	}
+	check.True(t, err == nil, "%s: %v\n%s%s", strings.Join(args, " "), err, out, &errs)
 	return string(out)
 }
 

@@ -79,9 +79,7 @@ func addTwenty(t *testing.T) {
 	check.Equal(t, len(rows), 20, "panels")
 	for _, row := range rows {
 		s, known := inDuckDB[row[1]]
-		if !known {
-			t.Errorf("got no statement for the panel %s, want one", row[1])
-		}
+		check.True(t, known, "got no statement for the panel %s, want one", row[1])
 		s.query = row[2]
 		statements[row[1]] = s
 	}
