@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -24,7 +25,8 @@ func advertised() map[string]any {
 	}
 }
 
-func TestSetUpCreatesPrice(t *testing.T) {
+// The price is created once, then found. Another price is rejected.
+func TestSetUpPrice(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		id, created, err := s.SetUpPrice(t.Context())
 		check.OK(t, err)
@@ -35,38 +37,22 @@ func TestSetUpCreatesPrice(t *testing.T) {
 			"currency": "eur", "unit_amount": "9900", "recurring[interval]": "month", "tax_behavior": "exclusive",
 			"lookup_key": "pro_monthly", "product_data[name]": "palmarès Pro",
 		})
-	})
-}
-
-func TestSetUpFindsPrice(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.fake.prices = []map[string]any{advertised()}
-		id, created, err := s.SetUpPrice(t.Context())
+		id, created, err = s.SetUpPrice(t.Context())
 		check.OK(t, err)
 		check.Equal(t, created, false)
 		check.Equal(t, id, "price_found")
-		check.Equal(t, len(s.fake.requests("POST /v1/prices")), 0)
-	})
-}
-
-func TestSetUpRejectsAnotherPrice(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		for field, wrong := range map[string]any{
-			"currency": "usd", "unit_amount": 990, "tax_behavior": "inclusive",
-			"recurring": map[string]any{"interval": "year", "interval_count": 1},
+		for _, wrong := range []map[string]any{
+			{"currency": "usd"}, {"unit_amount": 990}, {"tax_behavior": "inclusive"},
+			{"recurring": map[string]any{"interval": "year", "interval_count": 1}}, {"recurring": map[string]any{"interval": "month", "interval_count": 3}},
 		} {
 			price := advertised()
-			price[field] = wrong
+			maps.Copy(price, wrong)
 			s.fake.prices = []map[string]any{price}
 			_, _, err := s.SetUpPrice(t.Context())
 			wantProblem(t, err, problem.BadInput)
 		}
-		quarterly := advertised()
-		quarterly["recurring"] = map[string]any{"interval": "month", "interval_count": 3}
-		s.fake.prices = []map[string]any{quarterly}
-		_, _, err := s.SetUpPrice(t.Context())
-		wantProblem(t, err, problem.BadInput)
-		check.Equal(t, len(s.fake.requests("POST /v1/prices")), 0)
+		s.fake.only(t, "POST /v1/prices")
 	})
 }
 
