@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"palmares/ent"
 	"palmares/graph"
 	"palmares/graph/document"
 	"palmares/graph/graphtest"
@@ -268,15 +266,7 @@ func TestResponseLimitStopsReading(t *testing.T) {
 		feedtest.Publish(t, s, data)
 		query := aliased(49, "changes(first: 200) {nodes {before after}}")
 		execute(t, newExecutor(s), "", query) // loads the release
-		var statements atomic.Int64
-		s.Read.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
-			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
-				if ctx.Err() == nil {
-					statements.Add(1)
-				}
-				return next.Query(ctx, q)
-			})
-		}))
+		statements := countStatements(s)
 		execute(t, limitedTo(s, 100_000_000), "", query)
 		all := statements.Swap(0)
 		execute(t, limitedTo(s, 10_000), "", query)
@@ -344,6 +334,7 @@ func TestHostileDocuments(t *testing.T) {
 		"repeated fields":               {"{tools {items {" + strings.Repeat("slug ", 200) + "}}}", "QUERY_TOO_COMPLEX", tooMuchWork},
 		"inline fragments in a row":     {"{tools {items {" + nested(900, "...{", "slug ") + "}}}", "QUERY_TOO_COMPLEX", tooMuchWork},
 		"a chain of fragments":          {chain(400, "slug"), "QUERY_TOO_COMPLEX", tooMuchWork},
+		"histories":                     {"{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 47637, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once."},
 		"cost":                          {"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 112232, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once."},
 		"nested introspection":          {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "GRAPHQL_VALIDATION_FAILED", "Maximum introspection depth exceeded"},
 		"a cycle of fragments":          {"{feed {...A}} fragment A on Feed {...B} fragment B on Feed {...A}", "GRAPHQL_VALIDATION_FAILED", `Cannot spread fragment "A" within itself via "B".`},

@@ -341,7 +341,7 @@ func checkLife(t *testing.T, name string, want life, got served) {
 	// Every change starts at the price that the one before it ended at.
 	for i, c := range got.Events {
 		check.True(t, i == 0 || c.PreviousPrice == got.Events[i-1].Price && c.PreviousPricing == got.Events[i-1].Pricing,
-			"%s: got %v after %v, want one that continues it", name, c, got.Events[i-1])
+			"%s: got %v at %d of %v, want one that continues the one before it", name, c, i, got.Events)
 	}
 	for i, m := range got.History {
 		price, pricing := want.tool.Price, want.tool.Pricing
