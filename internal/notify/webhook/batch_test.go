@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -202,35 +201,6 @@ func TestBatchRetry(t *testing.T) {
 		fourth := s.publishTools(1)
 		s.sendAll(e)
 		expectBatches(t, r, ids(fourth, 2))
-	})
-}
-
-// If a server dies while it sends a batch, another one sends the same batch, even
-// if more was published.
-func TestBatchTakeover(t *testing.T) {
-	t.Parallel()
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		r, e := s.addBatchReceiver()
-		first := s.publishTools(30)
-		arrived, proceed := r.hold()
-		ctx, die := context.WithCancel(t.Context())
-		died := make(chan struct{})
-		go func() {
-			defer close(died)
-			_, _ = s.round(ctx, always, e.ID)
-		}()
-		<-arrived
-		leaseAs(t, s, "dead", -time.Second)
-		die()
-		<-died
-		close(proceed)
-		second := s.publishTools(2)
-		other := New(s.Config)
-		other.timing = testTiming
-		pollSteadily(t, other.newScheduler())
-		expectBatches(t, r, ids(first, 31), ids(first, 31), ids(second, 3))
-		got := r.all()
-		check.Equal(t, string(got[0].body), string(got[1].body))
 	})
 }
 

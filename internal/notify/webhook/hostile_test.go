@@ -65,6 +65,7 @@ var hostiles = map[string]hostile{
 	"drips the body":                {serve: then("HTTP/1.1 200 OK\r\n\r\n", dripping("x")), status: 200, response: "x", slow: true},
 	"endless status":                {serve: then("HTTP/1.1 200 ", endless("x"))},
 	"endless header":                {serve: then("HTTP/1.1 200 OK\r\n", endless("X-Something: and its value\r\n"))},
+	"long header":                   {serve: writes("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n"), response: "the connection failed"},
 	"endless header line":           {serve: then("HTTP/1.1 200 OK\r\nX: ", endless("x"))},
 	"endless header name":           {serve: then("HTTP/1.1 200 OK\r\n", endless("x"))},
 	"endless continuation line":     {serve: then("HTTP/1.1 200 OK\r\nX: y\r\n", endless(" z\r\n"))},
