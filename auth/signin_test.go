@@ -146,21 +146,6 @@ func TestLinkUsedConcurrently(t *testing.T) {
 	})
 }
 
-// Several emails to a new address that are used concurrently create one account.
-func TestOneAccountForSeveralEmails(t *testing.T) {
-	eachFixture(t, func(t *testing.T, a *fixture) {
-		var found []*ent.Confirmation
-		for range maxPerMailbox {
-			found = append(found, a.find(a.signIn("ana@example.com").Link))
-		}
-		concurrently(maxPerMailbox, func(i int) {
-			_, err := a.SignIn(t.Context(), found[i], "", "en")
-			check.Equal(t, err, nil)
-		})
-		check.Equal(t, a.accounts(), 1, "accounts")
-	})
-}
-
 func TestMaxAttempts(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		lucky := a.signIn("eva@example.com")

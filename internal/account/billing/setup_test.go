@@ -2,17 +2,10 @@ package billing
 
 import (
 	"maps"
-	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stripe/stripe-go/v86"
-
-	"palmares/auth"
-	"palmares/ent"
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
 )
@@ -123,49 +116,4 @@ func TestPriceNotAsAdvertised(t *testing.T) {
 		_, err := s.Subscribe(t.Context(), s.account)
 		check.Equal(t, err, nil, "after correcting the price")
 	})
-}
-
-// Keys that exceed the plan are suspended, newest first, until Pro returns.
-func TestKeysAfterPro(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		sub := s.subscribed()
-		var keys []string
-		for range 10 {
-			text, _, err := s.accounts.CreateKey(t.Context(), s.account, "")
-			check.OK(t, err)
-			keys = append(keys, text)
-		}
-		s.wantActive(keys, 10)
-		sub.status = stripe.SubscriptionStatusCanceled
-		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted, sub)
-		s.wantActive(keys, 3)
-		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
-		s.wantActive(keys, 10)
-		remaining := check.Try(s.accounts.Keys(t.Context(), s.account)).OK(t)
-		check.Equal(t, len(remaining), 10, "want all of them")
-	})
-}
-
-// wantActive expects the oldest keys to be active and the others suspended.
-func (s *fixture) wantActive(keys []string, want int) {
-	s.t.Helper()
-	rows := check.Try(s.accounts.Keys(s.t.Context(), s.account)).OK(s.t)
-	ring := auth.NewKeyring(s.Store, s.Log, auth.Rules{}).Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusNoContent)
-	}))
-	for _, text := range keys {
-		parsed, _ := auth.ParseKey(text)
-		age := 0
-		for rows[age].ID != parsed.ID {
-			age++
-		}
-		r := httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/", nil)
-		r.Header.Set("Authorization", "Bearer "+text)
-		w := httptest.NewRecorder()
-		ring.ServeHTTP(w, r)
-		suspended := w.Code == http.StatusUnauthorized && strings.Contains(w.Body.String(), "suspended")
-		opens := w.Code == http.StatusNoContent
-		check.True(s.t, opens == (age < want) && suspended != opens, "key %d: got status %d %s, want %d active keys", age+1, w.Code, w.Body, want)
-	}
-	check.True(s.t, slices.IsSortedFunc(rows, func(a, b *ent.APIKey) int { return a.CreatedAt.Compare(b.CreatedAt) }), "got keys in another order, want the oldest first")
 }
