@@ -13,17 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
-	"palmares/internal/catalog/feed/demo"
-	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
-	"palmares/internal/dev/testkit/wait"
 )
 
 // The schemas are written to a new or an existing folder, as the server serves them.
@@ -77,28 +73,6 @@ func TestInterruptedCommands(t *testing.T) {
 			_ = cmd.Wait()
 			check.Equal(t, cmd.ProcessState.ExitCode(), 1, "exit code")
 		})
-	}
-}
-
-func TestDemoKeepsExistingCatalog(t *testing.T) {
-	t.Parallel()
-	editions := check.Try(demo.Editions()).OK(t)
-	for name, catalog := range map[string]string{
-		"another catalog": blackbox.SynthFile(t, synth.Options{Tools: 20, Seed: 1}),
-		"another catalog with the date of the first edition": blackbox.WriteFile(t, "other.ndjson", feedtest.Catalog(editions[0].Date, feedtest.Tool("a"))),
-		"the demo catalog without earlier editions":          blackbox.WriteFile(t, "demo.ndjson", demo.Catalog()),
-	} {
-		cfg := testkit.SQLite(t)
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", catalog))
-		before := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
-		s := blackbox.Serve(t, cfg, "--demo")
-		wait.Until(t, "the server is ready with release 1", func() bool {
-			_, body := s.Get(t, "/readyz")
-			return body["release"] == 1.0
-		})
-		_ = s.Cmd.Process.Signal(syscall.SIGTERM)
-		s.WaitForExit(t)
-		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, before, "%s: another catalog after serve --demo", name)
 	}
 }
 

@@ -11,13 +11,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"palmares/internal/catalog/feed/demo"
-	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -71,24 +69,6 @@ func TestServeDemo(t *testing.T) {
 			s.WaitForExit(t)
 		}
 		check.Equal(t, blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, string(demo.Catalog()), "want the demo catalog")
-	})
-}
-
-func TestServerDetectsImports(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		s := blackbox.Serve(t, cfg)
-		wait.Until(t, "the server is ready without a release", func() bool {
-			code, body := s.Get(t, "/readyz")
-			return code == 200 && body["release"] == 0.0
-		})
-		for release := 1; release <= 3; release++ {
-			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 50, Seed: 1, Revision: release})))
-			wait.Until(t, fmt.Sprint("release ", release), func() bool {
-				_, body := s.Get(t, "/readyz")
-				return body["release"] == float64(release)
-			})
-		}
 	})
 }
 
@@ -157,28 +137,6 @@ func TestAddressInUse(t *testing.T) {
 	check.True(t, r.Code == 1 && r.Err == want, "got exit code %d and %q, want 1 and %q", r.Code, r.Err, want)
 }
 
-func TestConcurrentMigrations(t *testing.T) {
-	t.Parallel()
-	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
-		var all sync.WaitGroup
-		var mu sync.Mutex
-		applied := 0
-		for range 10 {
-			cmd := blackbox.Command(t, cfg, "migrate", "up")
-			all.Go(func() {
-				r := blackbox.Run(t, cmd)
-				mu.Lock()
-				defer mu.Unlock()
-				applied += strings.Count(r.Out, "applied")
-				check.Equal(t, r.Code, 0, "%q", r.Err)
-			})
-		}
-		all.Wait()
-		status := blackbox.MustRun(t, blackbox.Command(t, cfg, "migrate", "status"))
-		check.Equal(t, applied, strings.Count(status.Out, "\n"), "migrations applied")
-	})
-}
-
 // A server that is shutting down reports it before it stops accepting
 // connections, so that load balancers can stop sending requests.
 func TestDrainDelay(t *testing.T) {
@@ -215,20 +173,10 @@ func TestDrainDelay(t *testing.T) {
 		"got the delay ended early, want it to last: %s", s.Log)
 	_ = s.Cmd.Process.Signal(syscall.SIGTERM) // ends the delay
 	wait.Receive(t, "the server exits", s.Done)
+	check.True(t, !s.Cmd.ProcessState.Exited(), "got a regular exit, want the second signal to end the process")
 	if _, err := net.Dial("tcp", s.Address); err == nil {
 		t.Error("got a connection after the server exited, want none")
 	}
-}
-
-// A second signal ends the delay.
-func TestSecondSignalEndsDrainDelay(t *testing.T) {
-	t.Parallel()
-	s := blackbox.Serve(t, blackbox.Demo(t), "--demo", "--drain-delay", "30s")
-	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
-	check.True(t, logOf(s, "shutdown delayed") != "", "got no delay in the log, want one: %s", s.Log)
-	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
-	wait.Receive(t, "the server exits", s.Done)
-	check.True(t, !s.Cmd.ProcessState.Exited(), "got a regular exit, want the second signal to end the process")
 }
 
 // After the delay, requests in flight are finished and the server exits.
@@ -239,15 +187,4 @@ func TestDrainDelayEnds(t *testing.T) {
 	s.WaitForExit(t)
 	delayed, ending := strings.Index(s.Log.String(), "shutdown delayed"), strings.Index(s.Log.String(), "draining requests")
 	check.True(t, delayed >= 0 && ending >= delayed, "got %s, want a delay and then draining", s.Log)
-}
-
-func TestInvalidDrainDelay(t *testing.T) {
-	t.Parallel()
-	for _, invalid := range []string{"-1s", "61s"} {
-		cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "version")
-		cmd.Env = append(cmd.Env, "PALMARES_DRAIN_DELAY="+invalid)
-		if r := blackbox.Run(t, cmd); r.Code != 2 || !strings.HasPrefix(r.Err, "palmares: PALMARES_DRAIN_DELAY: ") {
-			t.Errorf("%s: got exit code %d and %q, want 2", invalid, r.Code, r.Err)
-		}
-	}
 }

@@ -20,6 +20,7 @@ import (
 	"palmares/ent/release"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
@@ -84,6 +85,20 @@ func TestPublishDemo(t *testing.T) {
 		check.True(t, exported.String() == string(demo.Catalog()),
 			"got a catalog of %d bytes, want the demo catalog", exported.Len())
 	})
+	// A database that has another catalog keeps it.
+	for name, catalog := range map[string][]byte{
+		"another catalog": feedtest.Catalog("2020-01-01", feedtest.Tool("a")),
+		"another catalog with the date of the first edition": feedtest.Catalog(editions[0].Date, feedtest.Tool("a")),
+		"the demo catalog without earlier editions":          demo.Catalog(),
+	} {
+		s := testkit.Open(t, testkit.SQLite(t))
+		feedtest.Publish(t, s, catalog)
+		check.OK(t, publishDemo(t.Context(), s), name)
+		var exported bytes.Buffer
+		check.OK(t, publish.Export(t.Context(), s, &exported, 0))
+		check.Equal(t, exported.String(), string(catalog), name)
+		check.Equal(t, s.Read.Release.Query().CountX(t.Context()), 1, name)
+	}
 }
 
 func TestNotReadyWhileLoadingOrDraining(t *testing.T) {
