@@ -22,7 +22,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
-	"palmares/internal/catalog/feed/demo"
 	schema "palmares/internal/catalog/jsonschema"
 	"palmares/internal/catalog/record"
 	"palmares/internal/dev/check"
@@ -440,22 +439,6 @@ func TestEditedText(t *testing.T) {
 		check.OK(t, validate(t, schemas[name], rec), "%s: %s", name, encode(t, rec))
 	}
 	check.True(t, accepted >= rounds, "got %d valid edits, want at least %d", accepted, rounds)
-}
-
-func TestDemoCatalogIsValid(t *testing.T) {
-	t.Parallel()
-	schemas := compile(t)
-	editions := check.Try(demo.Editions()).OK(t)
-	lines := 0
-	for _, edition := range editions {
-		for line := range bytes.Lines(edition.Feed) {
-			var rec object
-			check.OK(t, json.Unmarshal(line, &rec))
-			check.Equal(t, validate(t, schemas[rec["type"].(string)], rec), nil, "edition %s: %s", edition.Date, string(line))
-			lines++
-		}
-	}
-	check.True(t, lines >= 500, "got %d lines, want at least 500", lines)
 }
 
 // The files of the demo catalog are valid as an editor's program reads them.
