@@ -318,28 +318,10 @@ func mutations(goType reflect.Type, rec object) (all []mutation) {
 		if elem.Kind() == reflect.Pointer {
 			elem, wrong = elem.Elem(), wrong[1:]
 		}
-		accepts := func(value any) bool {
-			switch elem.Kind() {
-			case reflect.String:
-				_, ok := value.(string)
-				return ok
-			case reflect.Int:
-				return false // 5.5 is not whole
-			case reflect.Float64:
-				_, ok := value.(float64)
-				return ok
-			case reflect.Bool:
-				_, ok := value.(bool)
-				return ok
-			case reflect.Slice:
-				list, ok := value.([]any)
-				return ok && len(list) == 0
-			}
-			_, ok := value.(object)
-			return ok
-		}
 		for _, value := range wrong {
-			if !accepts(value) {
+			kind := reflect.ValueOf(value).Kind()
+			accepted := kind == elem.Kind() || kind == reflect.Map && elem.Kind() == reflect.Struct
+			if !accepted || reflect.DeepEqual(value, []any{1}) { // no list is of numbers
 				add(fmt.Sprintf("%s is %v", name, value), with(rec, name, value))
 			}
 		}
