@@ -567,14 +567,8 @@ func (c *replica) lines() map[string]string {
 		if err != nil {
 			panic(err) // it was read from JSON
 		}
-		if kind, slug, _ := strings.Cut(key, " "); kind == "cimetiere" {
-			key = "tool " + slug
-		}
-		lines[key] = string(line)
-	}
-	for key := range lines {
-		if strings.HasPrefix(key, "category ") {
-			delete(lines, key)
+		if !strings.HasPrefix(key, "category ") {
+			lines[strings.Replace(key, "cimetiere ", "tool ", 1)] = string(line)
 		}
 	}
 	return lines

@@ -256,7 +256,8 @@ func (g generator) valid(t *rapid.T, p *openapi3.Parameter) (value string, certa
 		return draw(rapid.StringMatching(s.Pattern)), true
 	case s.Type.Is("array") && s.Items.Value.Enum == nil:
 		item := rapid.OneOf(rapid.SampledFrom([]string{"plume", "nobody", "https://www.plume.example/x"}), rapid.StringMatching(`[^\x00,]{1,300}`))
-		return strings.Join(rapid.SliceOfN(item, 1, int(*s.MaxItems)).Draw(t, p.Name), ","), true
+		some := rapid.Map(rapid.SliceOfN(item, 1, int(*s.MaxItems)), func(items []string) string { return strings.Join(items, ",") })
+		return draw(rapid.OneOf(some, rapid.Just(distinct(*s.MaxItems)))), true
 	case s.Type.Is("array"):
 		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(enum(s.Items.Value)), 1, 5).Draw(t, p.Name), ","), true
 	case s.Enum != nil:
@@ -284,6 +285,15 @@ func enum(s *openapi3.Schema) (values []string) {
 	return values
 }
 
+// distinct returns a list of different items.
+func distinct(count uint64) string {
+	items := make([]string, count)
+	for i := range items {
+		items[i] = "x" + strconv.Itoa(i)
+	}
+	return strings.Join(items, ",")
+}
+
 // invalidValues generates values that do not match a schema.
 func invalidValues(s *openapi3.Schema) []*rapid.Generator[string] {
 	values := []*rapid.Generator[string]{rapid.Just("")}
@@ -296,7 +306,7 @@ func invalidValues(s *openapi3.Schema) []*rapid.Generator[string] {
 	case s.Format == "date":
 		return append(values, rapid.StringMatching(`[0-9]{4}-(1[3-9]|[2-9][0-9])-[0-9]{2}|20[0-9]{2}-02-30|[0-9]{4}-[0-9]-[0-9]`))
 	case s.Type.Is("array") && s.Items.Value.Enum == nil:
-		return append(values, rapid.StringMatching(`,[a-z]{0,9}|[a-z]{1,9},|[a-z]{1,9},,[a-z]{1,9}`))
+		return append(values, rapid.Just(distinct(*s.MaxItems+1)), rapid.StringMatching(`,[a-z]{0,9}|[a-z]{1,9},|[a-z]{1,9},,[a-z]{1,9}`))
 	case s.Enum != nil, s.Type.Is("array"), s.Type.Is("boolean"):
 		return append(values, rapid.StringMatching(`[A-Z,]{1,80}`))
 	case s.Pattern != "":
