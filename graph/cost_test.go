@@ -326,7 +326,6 @@ func TestHostileDocuments(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ query, code, message string }{
 		"doubled fragments":             {doubled(25), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
-		"doubled fragments, fewer":      {doubled(11), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
 		"identical fields":              {"{tools {items {" + strings.Repeat("slug ", 3000) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
 		"aliases":                       {"{tools {items {" + aliases(400) + "}}}", "QUERY_TOO_COMPLEX", "The operation costs 20007, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once."},
 		"directives":                    {"{feed {release " + strings.Repeat("@include(if: true) ", 200) + "}}", "GRAPHQL_VALIDATION_FAILED", `The directive "@include" can only be used once at this location.`},
@@ -341,7 +340,6 @@ func TestHostileDocuments(t *testing.T) {
 		"no operation":                  {"fragment A on Feed {release}", "BAD_USER_INPUT", "The document has no operation."},
 		"page 0":                        {"{tools(page: 0) {meta {total}}}", "BAD_USER_INPUT", "page must be an integer from 1 to 1000000 (got 0)."},
 		"limit 201":                     {"{tools(limit: 201) {meta {total}}}", "BAD_USER_INPUT", "limit must be an integer from 1 to 200 (got 201)."},
-		"first: -1":                     {"{toolConnection(first: -1) {totalCount}}", "BAD_USER_INPUT", "first must be an integer from 0 to 200 (got -1)."},
 		"first and last":                {"{toolConnection(first: 1, last: 1) {totalCount}}", "BAD_USER_INPUT", "first and last cannot be used together."},
 		"an invalid cursor":             {`{toolConnection(after: "%%%") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor from this list in the same sort order."},
 		"a cursor of another list":      {`{toolConnection(after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor from this list in the same sort order."},
@@ -349,7 +347,6 @@ func TestHostileDocuments(t *testing.T) {
 		"a cursor of the reverse order": {`{toolConnection(sort: name_desc, after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor from this list in the same sort order."},
 		"a cursor of other types":       {`{toolConnection(before: "` + cursorOf(`{"l":"tools score_desc","p":[false,"8","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before must be a cursor from this list in the same sort order."},
 		"a cursor with a NUL":           {`{toolConnection(sort: name_asc, before: "` + cursorOf(`{"l":"tools name_asc","p":["a","\u0000"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before must be a cursor from this list in the same sort order."},
-		"NUL in a slug":                 {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug must not contain NUL characters."},
 		"a long search":                 {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search must have at most 200 characters."},
 		"a date that does not exist":    {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be a valid date in the form YYYY-MM-DD."},
 		"the year 0":                    {`{tools(filter: {updatedSince: "0000-01-01"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be a valid date in the form YYYY-MM-DD."},

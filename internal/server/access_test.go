@@ -104,10 +104,7 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 				}
 			}
 
-			invalid := developer[:len(developer)-1] + "x"
-			if invalid == developer {
-				invalid = developer[:len(developer)-1] + "y"
-			}
+			// Keys that are mistyped are tested in package auth.
 			for name, headers := range map[string][]string{
 				"empty":              {""},
 				"scheme only":        {"Bearer"},
@@ -117,7 +114,6 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 				"Basic, no user":     {basic("", developer)},
 				"Basic, no colon":    {"Basic " + base64.StdEncoding.EncodeToString([]byte(developer))},
 				"Basic, padding":     {strings.TrimRight(basic(developer, ""), "=")},
-				"Basic, truncated":   {basic(developer[:30], "")},
 				"Basic, unknown":     {basic(forged("pal_nobodyhasit0"), "")},
 				"Basic, forged":      {basic(forged(developer), "")},
 				"Basic, a space":     {basic(" "+developer, "")},
@@ -125,10 +121,6 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 				"no space":           {"Bearer" + developer},
 				"two spaces":         {"Bearer  " + developer},
 				"a space inside":     {"Bearer " + developer[:20] + " " + developer[20:]},
-				"one character off":  {"Bearer " + invalid},
-				"upper case":         {"Bearer " + strings.ToUpper(developer)},
-				"truncated":          {"Bearer " + developer[:30]},
-				"5 kB":               {"Bearer pal_" + strings.Repeat("A", 5000)},
 				"unknown":            {"Bearer " + forged("pal_nobodyhasit0")},
 				"two keys":           {"Bearer " + developer, "Bearer " + pro},
 				"the same key twice": {"Bearer " + developer, "Bearer " + developer},
@@ -145,8 +137,7 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 				if got.Code != 401 || got.Header().Get("WWW-Authenticate") != "Bearer" || !strings.Contains(body, `{"error":"`) || got.Header().Get("X-RateLimit-Tier") != "" {
 					t.Errorf("%s: got %d %s %v, want 401", name, got.Code, body, got.Header())
 				}
-				check.True(t, !strings.Contains(body, developer[20:40]),
-					"%s: got a response that contains the key, want none", name)
+				check.Lacks(t, body, developer[20:40], "%s: a response that contains the key", name)
 			}
 
 			// An address has a quota of 100 requests a day. Other addresses have
