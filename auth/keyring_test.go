@@ -146,9 +146,7 @@ func TestAccountDeletedDuringLookup(t *testing.T) {
 		var deleting sync.Once
 		s.Keys.Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
-				deleting.Do(func() {
-					check.Equal(t, NewAccounts(s).Delete(context.WithoutCancel(ctx), ana), nil)
-				})
+				deleting.Do(func() { check.Equal(t, NewAccounts(s).Delete(context.WithoutCancel(ctx), ana), nil) })
 				return next.Query(ctx, q)
 			})
 		}))

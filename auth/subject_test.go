@@ -32,10 +32,7 @@ const daily = 1000 // requests of the Developer plan
 func newService(t *testing.T, db *store.Store) *service {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	s := &service{
-		t: t, store: db, now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC),
-		accounts: auth.NewAccounts(db),
-	}
+	s := &service{t: t, store: db, now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC), accounts: auth.NewAccounts(db)}
 	clock := func() time.Time { return s.now }
 	keyring, counter := auth.NewKeyring(db, log, auth.Rules{}), quota.NewCounter()
 	auth.SetClock(clock, s.accounts, keyring)

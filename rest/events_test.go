@@ -340,9 +340,8 @@ func checkLife(t *testing.T, name string, want life, got served) {
 	check.Equal(t, len(got.Events), want.events, name)
 	// Every change starts at the price that the one before it ended at.
 	for i, c := range got.Events {
-		if i > 0 && (c.PreviousPrice != got.Events[i-1].Price || c.PreviousPricing != got.Events[i-1].Pricing) {
-			t.Errorf("%s: got %v after %v, want one that continues it", name, c, got.Events[i-1])
-		}
+		check.True(t, i == 0 || c.PreviousPrice == got.Events[i-1].Price && c.PreviousPricing == got.Events[i-1].Pricing,
+			"%s: got %v at %d of %v, want one that continues the one before it", name, c, i, got.Events)
 	}
 	for i, m := range got.History {
 		price, pricing := want.tool.Price, want.tool.Pricing
@@ -568,14 +567,8 @@ func (c *replica) lines() map[string]string {
 		if err != nil {
 			panic(err) // it was read from JSON
 		}
-		if kind, slug, _ := strings.Cut(key, " "); kind == "cimetiere" {
-			key = "tool " + slug
-		}
-		lines[key] = string(line)
-	}
-	for key := range lines {
-		if strings.HasPrefix(key, "category ") {
-			delete(lines, key)
+		if !strings.HasPrefix(key, "category ") {
+			lines[strings.Replace(key, "cimetiere ", "tool ", 1)] = string(line)
 		}
 	}
 	return lines

@@ -92,9 +92,7 @@ func TestExamplesComeFromCatalog(t *testing.T) {
 			}
 			check.Equal(t, n, want, "operations with a slug from the catalog")
 		}
-		if tags[0] == tags[1] {
-			t.Errorf("got the same ETag %s for two documents, want different ones", tags[0])
-		}
+		check.True(t, tags[0] != tags[1], "got the same ETag %s for two documents, want different ones", tags[0])
 	})
 }
 

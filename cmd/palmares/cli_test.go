@@ -1,21 +1,32 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"palmares/cmd/palmares/commands"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/folder"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -64,12 +75,9 @@ func TestInvalidSettings(t *testing.T) {
 			cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "version")
 			cmd.Env = append(cmd.Env, c.env)
 			r := blackbox.Run(t, cmd)
-			if r.Code != 2 || r.Err != c.want+"\n" || r.Out != "" {
-				t.Errorf("got exit code %d, %q, %q, want 2, %q", r.Code, r.Err, r.Out, c.want)
-			}
-			if strings.Contains(r.Err, "s3cret") {
-				t.Errorf("got an error with the password, want it hidden: %s", r.Err)
-			}
+			check.True(t, r.Code == 2 && r.Err == c.want+"\n" && r.Out == "",
+				"got exit code %d, %q, %q, want 2, %q", r.Code, r.Err, r.Out, c.want)
+			check.True(t, !strings.Contains(r.Err, "s3cret"), "got an error with the password, want it hidden: %s", r.Err)
 		})
 	}
 }
@@ -79,8 +87,7 @@ func parseSettings(t *testing.T, args ...string) (*settings, []*kong.Flag) {
 	t.Helper()
 	var s settings
 	parser := kong.Must(&s, enums)
-	_, err := parser.Parse(args)
-	check.OK(t, err)
+	check.Try(parser.Parse(args)).OK(t)
 	check.OK(t, s.check(parser.Model.Flags))
 	return &s, parser.Model.Flags
 }
@@ -88,9 +95,8 @@ func parseSettings(t *testing.T, args ...string) (*settings, []*kong.Flag) {
 func TestValidSettings(t *testing.T) {
 	t.Parallel()
 	s, flags := parseSettings(t, "--listen=:8080", "--data-dir=d", "--service-name=n", "--trusted-proxies= 10.1.2.3/8, ::1 ,192.0.2.7", "--drain-delay=1ms", "--graphql-time=1ms", "--graphql-cost=1")
-	if len(s.proxies) != 3 || s.proxies[0].String() != "10.0.0.0/8" || s.proxies[1].String() != "::1/128" {
-		t.Errorf("got proxies %v, want 10.0.0.0/8, ::1/128 and 192.0.2.7/32", s.proxies)
-	}
+	check.True(t, len(s.proxies) == 3 && s.proxies[0].String() == "10.0.0.0/8" && s.proxies[1].String() == "::1/128",
+		"got proxies %v, want 10.0.0.0/8, ::1/128 and 192.0.2.7/32", s.proxies)
 	for _, flag := range flags {
 		if name := flag.Tag.Get("check"); name != "" && checks[name] == nil {
 			t.Errorf("--%s: got the unknown check %s, want one of checks", flag.Name, name)
@@ -161,9 +167,8 @@ func TestInvalidServerSettings(t *testing.T) {
 	}
 	for _, name := range knownSettings(t) {
 		for _, d := range dropped {
-			if slices.Contains(strings.Fields(d.names), name) {
-				t.Errorf("got %s among the dropped settings, want it supported or dropped", name)
-			}
+			check.True(t, !slices.Contains(strings.Fields(d.names), name),
+				"got %s among the dropped settings, want it supported or dropped", name)
 		}
 	}
 }
@@ -189,11 +194,153 @@ func TestAllLogLinesAreJSON(t *testing.T) {
 // knownSettings returns the environment variables of all settings.
 func knownSettings(t *testing.T) []string {
 	t.Helper()
-	parser, err := kong.New(&commandLine{}, kong.Name("palmares"), enums)
-	check.OK(t, err)
+	parser := check.Try(kong.New(&commandLine{}, kong.Name("palmares"), enums)).OK(t)
 	names := settingNames(parser.Model.Flags)
-	if len(names) < 20 || len(names) > 25 || !slices.Contains(names, "DATABASE_URL") {
-		t.Fatalf("got %d settings, want 20 to 25: %v", len(names), names)
-	}
+	check.MustTrue(t, len(names) >= 20 && len(names) <= 25 && slices.Contains(names, "DATABASE_URL"),
+		"got %d settings, want 20 to 25: %v", len(names), names)
 	return names
+}
+
+// The schemas are written to a new or an existing folder, as the server serves them.
+func TestSchemasCommand(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	dir := filepath.Join(t.TempDir(), "new", "schemas")
+	for _, what := range []string{"a new folder", "an existing folder"} {
+		r := blackbox.MustRun(t, blackbox.Command(t, store.Config{DataDir: "none"}, "schemas", dir))
+		files := strings.Fields(r.Out)
+		check.Equal(t, len(files), 5, "%s: %q", what, r.Out)
+		for _, file := range files {
+			written, err := os.ReadFile(file)
+			check.OK(t, err)
+			response := s.Call(t, http.MethodGet, "/schemas/feed/"+filepath.Base(file), "")
+			served, err := io.ReadAll(response.Body)
+			check.True(t, err == nil && response.StatusCode == 200 && bytes.Equal(served, written),
+				"%s: got %d %s, want 200 and what was written", file, response.StatusCode, served)
+		}
+	}
+}
+
+func TestInterruptedCommands(t *testing.T) {
+	t.Parallel()
+	feed, err := os.ReadFile(blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1}))
+	check.MustTrue(t, err == nil && len(feed) >= 256<<10,
+		"got a feed of %d bytes, %v, want more than a pipe holds", len(feed), err)
+	for name, args := range map[string][]string{
+		"import from an endless pipe": {"import", "-"},
+		"generate":                    {"generate", "--tools", "5000000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := blackbox.Command(t, testkit.SQLite(t), args...)
+			reader, writer, err := os.Pipe()
+			check.OK(t, err)
+			defer reader.Close()
+			defer writer.Close()
+			cmd.Stdin = reader
+			out, err := cmd.StdoutPipe()
+			check.OK(t, err)
+			check.OK(t, cmd.Start())
+			// Wait until the process reads or writes.
+			if args[0] == "import" {
+				_, err = writer.Write(feed)
+			} else {
+				_, err = io.ReadFull(out, make([]byte, 1000))
+			}
+			check.OK(t, err)
+			go func() { _, _ = io.Copy(io.Discard, out) }() // so that the process does not block
+			_ = cmd.Process.Signal(os.Interrupt)
+			_ = cmd.Wait()
+			check.Equal(t, cmd.ProcessState.ExitCode(), 1, "exit code")
+		})
+	}
+}
+
+// TestLintOf10000Files counts CPU time, which other processes do not extend.
+func TestLintOf10000Files(t *testing.T) {
+	testkit.FullTier(t, "it writes 10,000 files")
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "catalog")
+	var lines bytes.Buffer
+	check.OK(t, synth.Write(t.Context(), &lines, synth.Options{Tools: 8000, Seed: 1}))
+	files, err := folder.NewWriter(dir, record.Header{Format: record.FormatVersion, UpdatedAt: "2026-11-10"})
+	check.OK(t, err)
+	_, err = feed.Read(t.Context(), feed.NewLines(bytes.NewReader(lines.Bytes())), func(_ int, rec record.Record) { check.OK(t, files.Write(rec)) })
+	check.OK(t, err)
+	check.OK(t, files.Close(nil))
+	if names, err := filepath.Glob(filepath.Join(dir, "*", "*.md")); err != nil || len(names) < 10_000 {
+		t.Fatalf("got %d files, want at least 10,000", len(names))
+	}
+	cmd := blackbox.Command(t, store.Config{DataDir: "data"}, "lint", dir)
+	r := blackbox.Run(t, cmd)
+	if used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); used > 5*time.Second || r.Code != 0 {
+		t.Errorf("got exit code %d after %v of CPU time, want 0 in less than 5 s: %s", r.Code, used, r.Err)
+	}
+}
+
+// Without the signing secret, anyone could send events on behalf of Stripe.
+func TestStripeRequiresWebhookSecret(t *testing.T) {
+	t.Parallel()
+	r := blackbox.Run(t, blackbox.Command(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0", "--stripe-secret-key", "sk_test_s3cret"))
+	if r.Code != 1 || !strings.Contains(r.Err, "STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY") || strings.Contains(r.Err, "s3cret") {
+		t.Errorf("got exit code %d and %q, want 1 without the key", r.Code, r.Err)
+	}
+}
+
+// mockWith starts a proxy to the Stripe mock that replaces some responses.
+func mockWith(t *testing.T, mock string, responses map[string]string) string {
+	t.Helper()
+	behind := check.Try(url.Parse(mock)).OK(t)
+	mux := http.NewServeMux()
+	mux.Handle("/", httputil.NewSingleHostReverseProxy(behind))
+	for pattern, body := range responses {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, body)
+		})
+	}
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// emptyList is an empty list in the Stripe API.
+const emptyList = `{"object":"list","data":[]}`
+
+func TestBillingCommands(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	without := blackbox.Run(t, blackbox.Command(t, cfg, "billing", "setup"))
+	check.Equal(t, without.Code, 1, "without a key")
+	check.Equal(t, without.Err, "palmares: STRIPE_SECRET_KEY is not set.\n", "without a key")
+	mock := testkit.StartStripeMock(t)
+	billing := func(base string, args ...string) blackbox.Result {
+		return blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"--stripe-secret-key", "sk_test_123", "--stripe-api-base", base, "billing"}, args...)...))
+	}
+	// The mock always returns a price in dollars.
+	wrong := billing(mock, "setup")
+	check.Equal(t, wrong.Code, 1, "price in dollars")
+	check.Contains(t, wrong.Err, "is not €99 per month plus VAT. Archive it first", "price in dollars")
+	created := billing(mockWith(t, mock, map[string]string{"GET /v1/prices": emptyList, "GET /v1/billing_portal/configurations": emptyList}), "setup")
+	for _, want := range []string{"Price created: ", "(€99 per month plus VAT)", "Customer portal created: ", "customer.subscription.updated"} {
+		check.Equal(t, created.Code, 0, created.Err)
+		check.Contains(t, created.Out, want, created.Err)
+	}
+	synced := billing(mock, "sync")
+	check.True(t, synced.Code == 0, "sync without customers: got exit code %d and %q, want 0", synced.Code, synced.Err)
+}
+
+// An account that loses Pro in a sync is notified by email.
+func TestBillingSyncSendsEmail(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	db := testkit.Open(t, cfg)
+	ana := db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("pro").SaveX(t.Context())
+	db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).SetStatus("active").ExecX(t.Context())
+	smtp := testkit.StartSMTP(t)
+	stripe := mockWith(t, testkit.StartStripeMock(t), map[string]string{"GET /v1/subscriptions": emptyList})
+	synced := blackbox.Run(t, blackbox.Command(t, cfg, "--stripe-secret-key", "sk_test_123", "--stripe-api-base", stripe, "--smtp-url", smtp.URL, "billing", "sync"))
+	check.Equal(t, synced.Code, 0, synced.Err)
+	check.Contains(t, synced.Out, "cus_1  ana@example.com", synced.Err)
+	check.MustTrue(t, smtp.Count("ana@example.com") != 0, "got no email before the command ended, want one")
+	check.Contains(t, smtp.Wait(t, "ana@example.com"), "has ended", "want an email about the end of Pro")
 }

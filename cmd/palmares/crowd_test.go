@@ -109,9 +109,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	if limit := before + int64(crowd)*idleMemory + 64<<20; crowded > limit {
 		t.Errorf("got %d MB of resident memory, want at most %d", crowded>>20, limit>>20)
 	}
-	if closed < len(sending) {
-		t.Errorf("got %d slow senders disconnected, want %d", closed, len(sending))
-	}
+	check.True(t, closed >= len(sending), "got %d slow senders disconnected, want %d", closed, len(sending))
 }
 
 // sendOtherRequests sends requests that must succeed, four at a time, and returns
@@ -147,8 +145,7 @@ func waitUntilBlocked(t *testing.T, s *blackbox.Server, metricsAddress string) {
 	completed := func() (n int) {
 		text, _ := scrape(t, metricsAddress)
 		for _, line := range regexp.MustCompile(`(?m)^palmares_requests_total\{.*route="/api/v1/openapi.json".*\} (\d+)$`).FindAllStringSubmatch(text, -1) {
-			count, err := strconv.Atoi(line[1])
-			check.OK(t, err)
+			count := check.Try(strconv.Atoi(line[1])).OK(t)
 			n += count
 		}
 		return n
@@ -172,8 +169,7 @@ func cpuTime(t *testing.T, s *blackbox.Server) time.Duration {
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	ticks := 0
 	for _, field := range fields[11:13] {
-		n, err := strconv.Atoi(field)
-		check.OK(t, err)
+		n := check.Try(strconv.Atoi(field)).OK(t)
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
@@ -209,9 +205,7 @@ func (c *conns) dial(t *testing.T, address string, number int, then func(net.Con
 			c.all = append(c.all, conn)
 		}
 	}
-	if len(c.all) < number {
-		t.Fatalf("got %d connections, want %d", len(c.all), number)
-	}
+	check.MustTrue(t, len(c.all) >= number, "got %d connections, want %d", len(c.all), number)
 }
 
 // smallBuffer keeps the kernel from buffering unread responses.
@@ -251,7 +245,6 @@ func residentMemory(t *testing.T, s *blackbox.Server) int64 {
 	if err != nil {
 		testkit.SkipUnsupported(t, "memory usage is not available on this system")
 	}
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	check.OK(t, err)
+	pages := check.Try(strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)).OK(t)
 	return pages * int64(os.Getpagesize())
 }

@@ -30,8 +30,7 @@ func readable(t *testing.T, cfg store.Config) (numbers string) {
 // publishEditions imports the editions of the demo catalog.
 func publishEditions(t *testing.T, cfg store.Config) {
 	t.Helper()
-	editions, err := demo.Editions()
-	check.OK(t, err)
+	editions := check.Try(demo.Editions()).OK(t)
 	for _, edition := range editions {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", edition.Feed)))
 	}

@@ -9,13 +9,18 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"palmares/ent"
+	"palmares/ent/apikey"
+	"palmares/ent/usage"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // The command prints the document that a server without a catalog serves.
@@ -23,15 +28,13 @@ func TestOpenAPICommand(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	s := blackbox.Serve(t, cfg)
-	response, err := http.Get("http://" + s.Address + "/api/v1/openapi.json")
-	check.OK(t, err)
+	response := check.Try(http.Get("http://" + s.Address + "/api/v1/openapi.json")).OK(t)
 	defer response.Body.Close()
 	served := blackbox.ReadAll(t, response.Body)
 	printed := blackbox.MustRun(t, blackbox.Command(t, cfg, "openapi", "--listen", s.Address)).Out
 	check.Equal(t, printed, served+"\n")
-	if elsewhere := blackbox.MustRun(t, blackbox.Command(t, cfg, "openapi", "--public-url", "https://data.example/")).Out; !strings.Contains(elsewhere, `"url": "https://data.example"`) {
-		t.Errorf("got %s, want the public URL", elsewhere)
-	}
+	elsewhere := blackbox.MustRun(t, blackbox.Command(t, cfg, "openapi", "--public-url", "https://data.example/")).Out
+	check.True(t, strings.Contains(elsewhere, `"url": "https://data.example"`), "got %s, want the public URL", elsewhere)
 }
 
 // expectContinue announces a body over a raw connection and reads the
@@ -43,9 +46,7 @@ func expectContinue(t *testing.T, address, method, path string, header ...string
 	defer conn.Close()
 	check.OK(t, conn.SetDeadline(time.Now().Add(2*time.Minute)))
 	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: " + address, "Expect: 100-continue"}, header...)
-	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n")).OK(t)
 	reader := bufio.NewReader(conn)
 	peeked, err := reader.Peek(len("HTTP/1.1 100"))
 	check.OK(t, err, "%s %s", method, path)
@@ -55,8 +56,7 @@ func expectContinue(t *testing.T, address, method, path string, header ...string
 	response, err = http.ReadResponse(reader, &http.Request{Method: method})
 	check.OK(t, err, "%s %s", method, path)
 	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	check.OK(t, err, "%s %s", method, path)
+	data := check.Try(io.ReadAll(response.Body)).OK(t, "%s %s", method, path)
 	return first, response, string(data)
 }
 
@@ -117,8 +117,7 @@ func openStream(t *testing.T, s *blackbox.Server, headers ...string) *http.Respo
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
-	check.OK(t, err)
+	response := check.Try(http.DefaultClient.Do(r)).OK(t)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	return response
 }
@@ -173,9 +172,7 @@ func TestFailuresAreLogged(t *testing.T) {
 		text, _ := io.ReadAll(got.Body)
 		mu.Lock()
 		defer mu.Unlock()
-		if got.StatusCode < 500 {
-			t.Errorf("%s: got %d %s, want a 5xx status", name, got.StatusCode, text)
-		}
+		check.True(t, got.StatusCode >= 500, "%s: got %d %s, want a 5xx status", name, got.StatusCode, text)
 		failures = append(failures, failure{name, got.Header.Get("X-Request-Id"), string(text)})
 	}
 	var many sync.WaitGroup
@@ -199,22 +196,117 @@ func TestFailuresAreLogged(t *testing.T) {
 	causes := map[string]int{}
 	for text := range strings.Lines(s.Log.String()) {
 		var entry struct{ Msg, Cause, Request_id string }
-		if err := json.Unmarshal([]byte(text), &entry); err != nil {
-			t.Fatalf("got log line %q, want JSON", text)
-		}
+		err := json.Unmarshal([]byte(text), &entry)
+		check.MustTrue(t, err == nil, "got log line %q, want JSON", text)
 		if entry.Cause != "" && entry.Msg != "request" {
 			causes[entry.Request_id]++
 		}
 	}
 	for _, f := range failures {
-		if f.id == "" || causes[f.id] == 0 {
-			t.Errorf("%s: got no cause for request ID %q in the log, want one", f.name, f.id)
-		}
-		if strings.HasPrefix(f.name, "GraphQL") && !strings.Contains(f.body, `"requestId":"`+f.id+`"`) {
-			t.Errorf("%s: got %s, want its request ID", f.name, f.body)
-		}
+		check.True(t, f.id != "" && causes[f.id] != 0,
+			"%s: got no cause for request ID %q in the log, want one", f.name, f.id)
+		check.True(t, !strings.HasPrefix(f.name, "GraphQL") || strings.Contains(f.body, `"requestId":"`+f.id+`"`),
+			"%s: got %s, want its request ID", f.name, f.body)
 	}
 	if t.Failed() {
 		t.Log(s.Log)
 	}
+}
+
+// Counts survive a restart. After a crash, at most those of the last second are
+// lost.
+func TestCountsSurviveRestarts(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		key := blackbox.NewKey(t, cfg, "developer")
+		last := ""
+		for round, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
+			s := blackbox.Serve(t, cfg, "--demo")
+			for range 10 {
+				s.Call(t, http.MethodGet, "/api/v1/stats", "")
+				last = s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key).Header.Get("X-RateLimit-Remaining")
+			}
+			check.Equal(t, last, fmt.Sprint(990-10*round), "round %d: remaining", round)
+			if end == syscall.SIGKILL {
+				db := testkit.Open(t, cfg)
+				wait.Until(t, "all counts are saved", func() bool {
+					used, err := db.Read.Usage.Query().Aggregate(ent.Sum(usage.FieldRequests)).Int(t.Context())
+					return err == nil && used == 10*(round+1)
+				})
+				_ = db.Close()
+			}
+			http.DefaultClient.CloseIdleConnections() // the server would wait for them
+			_ = s.Cmd.Process.Signal(end)
+			<-s.Done
+			if round == 0 {
+				db := testkit.Open(t, cfg)
+				if saved, err := db.Read.APIKey.Query().Where(apikey.LastUsedAtNotNil()).Exist(t.Context()); !saved || err != nil {
+					t.Errorf("last use of the key: got %t, %v, want it saved when the server stops", saved, err)
+				}
+				_ = db.Close()
+			}
+		}
+		s := blackbox.Serve(t, cfg)
+		granted := 0
+		for range 100 {
+			if s.Call(t, http.MethodGet, "/api/v1/stats", "").StatusCode == 200 {
+				granted++
+			}
+		}
+		check.Equal(t, granted, 70, "requests granted")
+	})
+}
+
+// Revoked keys and changed plans take effect on every server. The tests of package
+// auth check how soon, with a fake clock.
+func TestKeyChangesOnAllServers(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		key := blackbox.NewKey(t, cfg, "developer")
+		servers := []*blackbox.Server{blackbox.Serve(t, cfg, "--demo"), blackbox.Serve(t, cfg)}
+		tier := func(s *blackbox.Server) string {
+			got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key)
+			if got.StatusCode == http.StatusTooManyRequests { // polling used up the quota
+				got.StatusCode = http.StatusOK
+			}
+			return fmt.Sprint(got.StatusCode, got.Header.Get("X-RateLimit-Tier"))
+		}
+		everywhere := func(want string) {
+			t.Helper()
+			for _, s := range servers {
+				wait.Until(t, want, func() bool { return tier(s) == want })
+			}
+		}
+		everywhere("200free")
+		email := strings.Fields(strings.Split(blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "list")).Out, "\n")[1])[0]
+		for plan, tier := range map[string]string{"pro": "200pro", "developer": "200free"} {
+			blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "plan", email, plan))
+			everywhere(tier)
+		}
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "revoke", key[4:16]))
+		everywhere("401")
+	})
+}
+
+// Metrics have their own listener and show that Redis is unavailable.
+func TestMetricsWithRedisUnavailable(t *testing.T) {
+	t.Parallel()
+	redis := testkit.StartRedis(t)
+	address := testkit.FreeAddress(t)
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo", "--redis-url", redis.URL, "--metrics-listen", address)
+	read := func() string {
+		got := (&blackbox.Server{Address: address}).Call(t, http.MethodGet, "/metrics", "")
+		body, _ := io.ReadAll(got.Body)
+		return string(body)
+	}
+	check.Contains(t, read(), "palmares_quota_redis_failures_total 0")
+	s.Call(t, http.MethodGet, "/api/v1/stats", "")
+	check.Contains(t, read(), "palmares_quota_duration_seconds_count 1")
+	redis.Stop()
+	check.Equal(t, s.Call(t, http.MethodGet, "/api/v1/stats", "").StatusCode, 200)
+	wait.Until(t, "the metrics show that Redis is unavailable", func() bool {
+		text := read()
+		return strings.Contains(text, "palmares_quota_redis_failures_total 1") && strings.Contains(text, "palmares_quota_fallback 1")
+	})
+	check.Equal(t, s.Call(t, http.MethodGet, "/metrics", "").StatusCode, 404, "/metrics on the public listener")
 }

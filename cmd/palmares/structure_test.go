@@ -86,9 +86,8 @@ func TestImports(t *testing.T) {
 				}
 			}
 		}
-		if !checked[importer] {
-			t.Errorf("got package %s in no part of the program, want it listed in allowedImports", importer)
-		}
+		check.True(t, checked[importer],
+			"got package %s in no part of the program, want it listed in allowedImports", importer)
 		for part, forbidden := range forbiddenImports {
 			for _, path := range imported {
 				if within(importer, part) && importer != "palmares/"+graphtest &&
@@ -105,16 +104,13 @@ func importsOf(t *testing.T) map[string][]string {
 	t.Helper()
 	repo.Read(t)
 	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "palmares/...")
-	out, err := list.Output()
-	check.OK(t, err)
+	out := check.Try(list.Output()).OK(t)
 	imports := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
 		imports[fields[0]] = fields[1:]
 	}
-	if len(imports) < 10 {
-		t.Fatalf("got %d packages, want at least 10", len(imports))
-	}
+	check.MustTrue(t, len(imports) >= 10, "got %d packages, want at least 10", len(imports))
 	return imports
 }
 
@@ -138,16 +134,13 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 		t.Fatalf("go generate: got %v, want success\n%s", err, out)
 	}
 	want, got := goFiles(t, filepath.Join(module, "ent")), goFiles(t, filepath.Join(root, "ent"))
-	if len(want) < 50 {
-		t.Fatalf("got %d generated files, want at least 50", len(want))
-	}
+	check.MustTrue(t, len(want) >= 50, "got %d generated files, want at least 50", len(want))
 	for name, text := range want {
 		check.Equal(t, got[name], text, "ent/%s: stale code", name)
 	}
 	for name := range got {
-		if _, exists := want[name]; !exists {
-			t.Errorf("ent/%s: got a file that is no longer generated, want it deleted", name)
-		}
+		_, exists := want[name]
+		check.True(t, exists, "ent/%s: got a file that is no longer generated, want it deleted", name)
 	}
 }
 

@@ -104,10 +104,7 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 				}
 			}
 
-			invalid := developer[:len(developer)-1] + "x"
-			if invalid == developer {
-				invalid = developer[:len(developer)-1] + "y"
-			}
+			// Keys that are mistyped are tested in package auth.
 			for name, headers := range map[string][]string{
 				"empty":              {""},
 				"scheme only":        {"Bearer"},
@@ -117,7 +114,6 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 				"Basic, no user":     {basic("", developer)},
 				"Basic, no colon":    {"Basic " + base64.StdEncoding.EncodeToString([]byte(developer))},
 				"Basic, padding":     {strings.TrimRight(basic(developer, ""), "=")},
-				"Basic, truncated":   {basic(developer[:30], "")},
 				"Basic, unknown":     {basic(forged("pal_nobodyhasit0"), "")},
 				"Basic, forged":      {basic(forged(developer), "")},
 				"Basic, a space":     {basic(" "+developer, "")},
@@ -125,10 +121,6 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 				"no space":           {"Bearer" + developer},
 				"two spaces":         {"Bearer  " + developer},
 				"a space inside":     {"Bearer " + developer[:20] + " " + developer[20:]},
-				"one character off":  {"Bearer " + invalid},
-				"upper case":         {"Bearer " + strings.ToUpper(developer)},
-				"truncated":          {"Bearer " + developer[:30]},
-				"5 kB":               {"Bearer pal_" + strings.Repeat("A", 5000)},
 				"unknown":            {"Bearer " + forged("pal_nobodyhasit0")},
 				"two keys":           {"Bearer " + developer, "Bearer " + pro},
 				"the same key twice": {"Bearer " + developer, "Bearer " + developer},
@@ -145,9 +137,7 @@ func testKeysAndQuotas(t *testing.T, db *store.Store, redis string) {
 				if got.Code != 401 || got.Header().Get("WWW-Authenticate") != "Bearer" || !strings.Contains(body, `{"error":"`) || got.Header().Get("X-RateLimit-Tier") != "" {
 					t.Errorf("%s: got %d %s %v, want 401", name, got.Code, body, got.Header())
 				}
-				if strings.Contains(body, developer[20:40]) {
-					t.Errorf("%s: got a response that contains the key, want none", name)
-				}
+				check.Lacks(t, body, developer[20:40], "%s: a response that contains the key", name)
 			}
 
 			// An address has a quota of 100 requests a day. Other addresses have
@@ -270,18 +260,15 @@ func TestCallsByEndpoint(t *testing.T) {
 		check.OK(t, <-stopped) // it has saved all counts
 		got := map[string]int{}
 		for _, row := range s.Store.Read.Usage.Query().AllX(t.Context()) {
-			if parsed, _ := auth.ParseKey(key); row.Key != parsed.ID {
-				t.Errorf("got key %q, want %q", row.Key, parsed.ID)
-			}
+			parsed, _ := auth.ParseKey(key)
+			check.True(t, row.Key == parsed.ID, "got key %q, want %q", row.Key, parsed.ID)
 			got[row.Endpoint] += row.Requests // the day may have changed
 		}
 		want := map[string]int{
 			"/api/v1/stats": 2, "/api/embeddings/{slug}": 2, "/api/embeddings": 2, "/q/{handle}/{name}": 2, "/graphql": 4,
 			"/api/v1/tools/{slug}": 1, "/api/v1/tools": 1, "other": 1, "/mcp": 1,
 		}
-		if !maps.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
+		check.True(t, maps.Equal(got, want), "got %v, want %v", got, want)
 	})
 }
 
@@ -294,17 +281,14 @@ func TestSignInDisabled(t *testing.T) {
 		t.Errorf("got %d %s, want 200 without a form", got.Code, got.Body)
 	}
 	check.Equal(t, s.Do(http.MethodPost, "/en/login", "email=ana@example.com", "Content-Type", "application/x-www-form-urlencoded").Code, 403, "POST /en/login")
-	if strings.Contains(log.String(), "ana@example.com") {
-		t.Error("got the email address in the log, want none")
-	}
+	check.True(t, !strings.Contains(log.String(), "ana@example.com"), "got the email address in the log, want none")
 	for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp", "/oauth/authorize", "/oauth/token", "/oauth/register"} {
 		if got := s.Get(path).Code; got != 404 && got != 302 {
 			t.Errorf("%s: got %d, want 404", path, got)
 		}
 	}
 	got := s.Do(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Authorization", "Bearer x")
-	if challenge := got.Header().Get("WWW-Authenticate"); got.Code != 401 || challenge != "Bearer" {
-		t.Errorf("got %d %s, want 401 Bearer", got.Code, challenge)
-	}
+	challenge := got.Header().Get("WWW-Authenticate")
+	check.True(t, got.Code == 401 && challenge == "Bearer", "got %d %s, want 401 Bearer", got.Code, challenge)
 	check.Equal(t, s.Do(http.MethodPost, "/billing/stripe", "{}").Code, 404, "an event without Stripe")
 }

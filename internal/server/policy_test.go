@@ -1,16 +1,26 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -138,14 +148,10 @@ func TestNobodyPaysForLittle(t *testing.T) {
 				}
 				least = min(least, (wait.CPU()-before)/requests)
 			}
-			if least > most {
-				t.Errorf("%s: got %s of CPU time, want at most %s", row.Pattern, least, most)
-			}
+			check.True(t, least <= most, "%s: got %s of CPU time, want at most %s", row.Pattern, least, most)
 		}
 	}
-	if measured < 20 {
-		t.Errorf("got %d patterns, want at least 20", measured)
-	}
+	check.True(t, measured >= 20, "got %d patterns, want at least 20", measured)
 }
 
 // Requests for data count towards the availability, and those for pages and probes do not.
@@ -166,4 +172,67 @@ func TestAvailabilityCountsData(t *testing.T) {
 	}
 	check.Equal(t, requests, 3)
 	check.Equal(t, failed, 0)
+}
+
+// ofImport matches what is different after each import: the numbers of events,
+// and when they were published.
+var ofImport = regexp.MustCompile(`evt_\d+|"timestamp":"[^"]*"`)
+
+// The whole server responds to every path with the golden file of the REST API, on every
+// database.
+func TestServesGoldenFiles(t *testing.T) {
+	files, err := filepath.Glob("../../rest/testdata/responses/*.http")
+	check.MustTrue(t, err == nil && len(files) >= 10, "got %d golden files, %v, want at least 10", len(files), err)
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := servertest.New(t, servertest.On(db), func(c *server.Config) { c.Demo = true })
+		for _, file := range files {
+			recorded := check.Try(os.ReadFile(file)).OK(t)
+			request, rest, _ := strings.Cut(string(recorded), "\n\n")
+			head, body, _ := strings.Cut(rest, "\n\n")
+			path := strings.TrimPrefix(request, "GET ")
+			if strings.HasPrefix(path, "/api/embeddings") {
+				continue // requires a key
+			}
+			got := s.Get(path)
+			if status, _, _ := strings.Cut(head, "\n"); fmt.Sprint(got.Code) != status || ofImport.ReplaceAllString(got.Body.String()+"\n", "") != ofImport.ReplaceAllString(body, "") {
+				t.Errorf("%s: got %d %s, want %s %s", path, got.Code, got.Body, status, body)
+			}
+			check.True(t, got.Header().Get("X-Request-Id") != "" && got.Header().Get("Access-Control-Allow-Origin") == "*",
+				"%s: got %v, want a request ID and CORS headers", path, got.Header())
+		}
+		for path, want := range map[string]int{
+			"/api/embeddings": 401, "/api/embeddings/plume": 401, "/api/v1//tools": 404, "/api/v1/tools/../stats": 404, "/api": 404, "/api/": 404,
+		} {
+			check.Equal(t, s.Get(path).Code, want, path)
+		}
+	})
+}
+
+// An operation costs an agent on this machine what it costs over HTTP: both depend on the
+// size of the same catalog.
+func TestAgentsPayTheSamePrices(t *testing.T) {
+	servertest.Each(t, func(t *testing.T, s *servertest.Server) {
+		const query = `{"query":"{tools(filter: {search: \"ecrit\"}) {items {name}}}"}`
+		cost := check.Try(strconv.Atoi(s.Do("POST", "/graphql", query).Header().Get("X-GraphQL-Cost"))).OK(t)
+		for limit, accepted := range map[int]bool{cost: true, cost - 1: false} {
+			limits := graph.DefaultLimits
+			limits.Cost = limit
+			messages := strings.Join([]string{
+				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`,
+				`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+				`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"graphql_query","arguments":` + query + `}}`,
+			}, "\n") + "\n"
+			var replies bytes.Buffer
+			check.OK(t, server.ServeAgent(t.Context(), server.Config{
+				PublicURL: servertest.URL, ServiceName: "palmares", CacheMB: 8, Limits: limits, Log: slog.New(slog.DiscardHandler),
+			}, s.Store, io.NopCloser(strings.NewReader(messages)), &replies))
+			lines := strings.Split(strings.TrimSpace(replies.String()), "\n")
+			var reply struct {
+				Result struct{ IsError bool }
+			}
+			check.OK(t, json.Unmarshal([]byte(lines[len(lines)-1]), &reply))
+			check.True(t, reply.Result.IsError != accepted,
+				"a limit of %d: got %s, want it accepted: %t", limit, lines[len(lines)-1], accepted)
+		}
+	})
 }

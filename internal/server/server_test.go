@@ -20,6 +20,7 @@ import (
 	"palmares/ent/release"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/publish"
 	"palmares/internal/core/ledger"
 	"palmares/internal/core/quota"
@@ -49,9 +50,7 @@ func TestServeWaitsForImports(t *testing.T) {
 		wait.Until(t, "the server waits", func() bool {
 			return len(started) > 0 || strings.Contains(log.String(), "waiting for another import")
 		})
-		if len(started) > 0 {
-			t.Error("the server did not wait for the end of the import")
-		}
+		check.True(t, len(started) == 0, "the server did not wait for the end of the import")
 		return nil
 	})
 	check.OK(t, err)
@@ -62,12 +61,10 @@ func TestServeWaitsForImports(t *testing.T) {
 // servers that start at the same time do not affect each other.
 func TestPublishDemo(t *testing.T) {
 	t.Parallel()
-	editions, err := demo.Editions()
-	check.OK(t, err)
+	editions := check.Try(demo.Editions()).OK(t)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for _, edition := range editions[:3] {
-			_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})
-			check.OK(t, err)
+			check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(edition.Feed)), publish.Options{})).OK(t)
 		}
 		group, ctx := errgroup.WithContext(t.Context())
 		for range 3 {
@@ -85,10 +82,23 @@ func TestPublishDemo(t *testing.T) {
 		check.Slices(t, dates, want, "releases of")
 		var exported bytes.Buffer
 		check.OK(t, publish.Export(t.Context(), s, &exported, 0))
-		if exported.String() != string(demo.Catalog()) {
-			t.Errorf("got a catalog of %d bytes, want the demo catalog", exported.Len())
-		}
+		check.True(t, exported.String() == string(demo.Catalog()),
+			"got a catalog of %d bytes, want the demo catalog", exported.Len())
 	})
+	// A database that has another catalog keeps it.
+	for name, catalog := range map[string][]byte{
+		"another catalog": feedtest.Catalog("2020-01-01", feedtest.Tool("a")),
+		"another catalog with the date of the first edition": feedtest.Catalog(editions[0].Date, feedtest.Tool("a")),
+		"the demo catalog without earlier editions":          demo.Catalog(),
+	} {
+		s := testkit.Open(t, testkit.SQLite(t))
+		feedtest.Publish(t, s, catalog)
+		check.OK(t, publishDemo(t.Context(), s), name)
+		var exported bytes.Buffer
+		check.OK(t, publish.Export(t.Context(), s, &exported, 0))
+		check.Equal(t, exported.String(), string(catalog), name)
+		check.Equal(t, s.Read.Release.Query().CountX(t.Context()), 1, name)
+	}
 }
 
 func TestNotReadyWhileLoadingOrDraining(t *testing.T) {

@@ -68,8 +68,7 @@ func TestTable(t *testing.T) {
 	if *update {
 		check.OK(t, os.WriteFile(golden, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(golden)
-	check.OK(t, err)
+	want := check.Try(os.ReadFile(golden)).OK(t)
 	if got == string(want) {
 		return
 	}
@@ -96,16 +95,14 @@ func TestPolicies(t *testing.T) {
 	}
 	routes := newRoutes(table(handlers{}))
 	for pattern, rt := range routes.byPattern {
-		if rt.callers == "" || rt.pays == "" || rt.body == "" || rt.cached == "" {
-			t.Errorf("%s: got %+v, want every column filled", pattern, rt.policy)
-		}
+		check.True(t, rt.callers != "" && rt.pays != "" && rt.body != "" && rt.cached != "",
+			"%s: got %+v, want every column filled", pattern, rt.policy)
 		check.Equal(t, (rt.pays == nobody && rt.cached == notCached), (free[pattern] != ""), "%s: %s %s", pattern, rt.pays, rt.cached)
 		if own := regexp.MustCompile(`^/(api|graphql|mcp|assets|files/(latest|releases))\b`).MatchString(pattern); (rt.deadline == ownLimits) != own {
 			t.Errorf("%s: got deadline %q, want one unless the handler limits operations or sends files", pattern, rt.deadline)
 		}
-		if (rt.callers == mayHave || rt.callers == key) != rt.identifies() || rt.basic && !rt.identifies() {
-			t.Errorf("%s: got callers %s and basic %t, want callers who may send a key", pattern, rt.callers, rt.basic)
-		}
+		check.True(t, (rt.callers == mayHave || rt.callers == key) == rt.identifies() && (!rt.basic || rt.identifies()),
+			"%s: got callers %s and basic %t, want callers who may send a key", pattern, rt.callers, rt.basic)
 		path := examplePathOf(pattern)
 		if local := page.LocalPath(lang.French, path); (local != path) != rt.localized && pattern != "/" {
 			t.Errorf("%s: got localized %t, want it as for %s", pattern, rt.localized, local)

@@ -144,9 +144,8 @@ func TestExamplesExist(t *testing.T) {
 				Data   map[string]any
 				Errors []any
 			}
-			if err := json.Unmarshal([]byte(body), &response); err != nil || len(response.Errors) > 0 {
-				t.Errorf("%s: got %s, want data", example.Title, body)
-			}
+			err := json.Unmarshal([]byte(body), &response)
+			check.True(t, err == nil && len(response.Errors) == 0, "%s: got %s, want data", example.Title, body)
 			for name, value := range response.Data {
 				check.True(t, value != nil, "%s: got null for %s, want data", example.Title, name)
 			}

@@ -1,6 +1,8 @@
 package process_test
 
 import (
+	"bytes"
+	"errors"
 	"math/rand/v2"
 	"os/exec"
 	"regexp"
@@ -10,7 +12,10 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/ent/journalentry"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/publish"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -29,43 +34,73 @@ func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 	return feeds, exports
 }
 
-// TestKillDuringImport kills imports at random moments. Afterwards, the catalog
-// is either entirely the old one or entirely the new one.
+// exports returns every release of a database as a feed, oldest first, and checks that
+// each has the event of its publication.
+func exports(t *testing.T, cfg store.Config) (all []string) {
+	t.Helper()
+	s := check.Try(store.Open(t.Context(), cfg)).OK(t)
+	defer s.Close() // so that the database can be copied later
+	for number := 1; ; number++ {
+		var buf bytes.Buffer
+		err := publish.Export(t.Context(), s, &buf, number)
+		if errors.Is(err, store.ErrNoRelease) {
+			published := s.Read.JournalEntry.Query().Where(journalentry.Event(journal.EventCatalogPublished)).CountX(t.Context())
+			check.Equal(t, published, len(all), "events of releases")
+			return all
+		}
+		check.OK(t, err)
+		all = append(all, buf.String())
+	}
+}
+
+// TestKillDuringImport kills imports at random moments. Afterwards, the new release is
+// there with all its events or not at all, every earlier one is unchanged, and the next
+// import works.
 func TestKillDuringImport(t *testing.T) {
 	t.Parallel()
-	kills := testkit.Rounds(5, 20)
-	feeds, exports := twoCatalogs(t, 200)
+	kills, tools := testkit.Rounds(5, 20), 150
+	var feeds []string
+	for i := range 5 {
+		feeds = append(feeds, blackbox.SynthFile(t, synth.Options{Tools: tools + 20*(i%2), Seed: 5, Revision: 4 * i}))
+	}
 	testkit.Each(t, func(t *testing.T, old store.Config) {
-		blackbox.MustRun(t, blackbox.Command(t, old, "import", feeds[0]))
-		length := measureImport(t, old, feeds[1])
-		cfg := testkit.Copy(t, old)
-		killed, finished := 0, 0
+		for _, file := range feeds[:3] {
+			blackbox.MustRun(t, blackbox.Command(t, old, "import", file))
+		}
+		complete := testkit.Copy(t, old)
+		start := time.Now()
+		blackbox.MustRun(t, blackbox.Command(t, complete, "import", feeds[3]))
+		length := time.Since(start)
+		blackbox.MustRun(t, blackbox.Command(t, complete, "import", feeds[4]))
+		want := exports(t, complete)
+		check.Must(t, len(want), 5, "releases")
+		cfg, killed, finished := testkit.Copy(t, old), 0, 0
 		for killed < kills {
-			check.MustTrue(t, finished <= 20*kills, "got %d of %d imports killed in time, want %d killed", killed, killed+finished, kills) // the duration is estimated from the last import
-			died, took := killAfter(t, blackbox.Command(t, cfg, "import", feeds[1]), time.Duration(rand.Int64N(int64(length))))
-			got := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
-			check.MustTrue(t, got == exports[0] || got == exports[1], "got a mix of two catalogs, want the old or the new one")
+			check.MustTrue(t, finished <= 20*kills, "got %d of %d imports killed in time, want %d killed", killed, killed+finished, kills)
+			died, took := killAfter(t, blackbox.Command(t, cfg, "import", feeds[3]), time.Duration(rand.Int64N(int64(length))))
+			got := exports(t, cfg)
+			check.MustTrue(t, len(got) == 3 || len(got) == 4, "got %d releases after an import was killed, want 3 or 4", len(got))
+			for i := range got {
+				check.Must(t, got[i], want[i], "release %d after an import was killed", i+1)
+			}
 			if died {
 				killed++
 			} else {
 				length = took
 			}
-			if got == exports[1] { // an import of the same feed would change nothing
+			if len(got) == 4 {
 				finished++
 				cfg = testkit.Copy(t, old)
 			}
 		}
+		for _, file := range feeds[3:] {
+			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", file))
+		}
+		for i, got := range exports(t, cfg) {
+			check.Equal(t, got, want[i], "release %d after all imports", i+1)
+		}
 		t.Logf("%d imports killed, %d finished", killed, finished)
 	})
-}
-
-// measureImport returns how long an import takes, on a copy of the database.
-func measureImport(t *testing.T, cfg store.Config, feed string) time.Duration {
-	t.Helper()
-	cfg = testkit.Copy(t, cfg)
-	start := time.Now()
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", feed))
-	return time.Since(start)
 }
 
 // killAfter starts a process, kills it after a while unless it has exited, and

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,10 +15,7 @@ import (
 	"time"
 
 	"palmares/ent/endpoint"
-	"palmares/ent/journalentry"
-	"palmares/ent/release"
 	"palmares/internal/catalog/feed/synth"
-	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -124,39 +120,6 @@ func TestKillDuringDelivery(t *testing.T) {
 	})
 }
 
-// An import that is killed at any moment leaves either its release with all
-// journal entries, from which webhooks are sent, or nothing.
-func TestKilledImportAndEvents(t *testing.T) {
-	t.Parallel()
-	kills := testkit.Rounds(3, 10)
-	var feeds [2]string
-	for i := range feeds {
-		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 5, Revision: 10 * i})
-	}
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", feeds[0]))
-		length := measureImport(t, cfg, feeds[1])
-		db := testkit.Open(t, cfg)
-		killed := 0
-		for attempt := 1; killed < kills && attempt < 4*kills; attempt++ {
-			// Alternating feeds always change something. Most writes happen in the
-			// second half of an import.
-			after := length/2 + time.Duration(rand.Int64N(int64(length)))
-			died, took := killAfter(t, blackbox.Command(t, cfg, "import", "--force", feeds[attempt%2]), after)
-			if died {
-				killed++
-			} else {
-				length = took
-			}
-			releases := db.Read.Release.Query().Order(release.ByID()).IDsX(t.Context())
-			published := db.Read.JournalEntry.Query().Where(journalentry.Event(journal.EventCatalogPublished)).Order(journalentry.ByID()).
-				Select(journalentry.FieldReleaseNumber).IntsX(t.Context())
-			check.MustTrue(t, slices.Equal(published, releases), "got catalog.published events of releases %v, want %v", published, releases)
-		}
-		t.Logf("%d killed, %d releases", killed, db.Read.Release.Query().CountX(t.Context()))
-	})
-}
-
 func TestWebhooksCommands(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
@@ -194,33 +157,10 @@ func TestWebhooksCommands(t *testing.T) {
 	fails("", "replay", "1")
 	prints("Endpoint 1 is disabled", "disable", "1", "--reason", "too slow")
 	fails("This endpoint is disabled. Enable it before you resend events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	fails("There is no such endpoint", "resume", "7")
+	prints("Endpoint 1 is active", "resume", "1")
+	prints("active", "list")
+	prints("within seconds", "replay", "1", "--since", "2026-01-01T00:00:00Z")
 	in.Close()
 	fails("the connection was refused", "test", "1")
-}
-
-// The command line can resume a disabled endpoint and replay events to it.
-func TestWebhooksResume(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		in := newInbox(t)
-		webhooks := func(args ...string) blackbox.Result {
-			t.Helper()
-			return blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...))
-		}
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 3, Seed: 1})))
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "disable", "1"))
-		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code == 0 || !strings.Contains(got.Err, "Enable it before you resend events") {
-			t.Errorf("replay while disabled: got exit code %d and %q, want an error that suggests resuming", got.Code, got.Err)
-		}
-		got := webhooks("resume", "7")
-		check.True(t, got.Code != 0 && strings.Contains(got.Err, "There is no such endpoint"), "resume of an unknown endpoint: got exit code %d and %q, want an error", got.Code, got.Err)
-		if got := webhooks("resume", "1"); got.Code != 0 || !strings.Contains(got.Out, "Endpoint 1 is active") {
-			t.Errorf("resume: got exit code %d, %q and %q, want success", got.Code, got.Out, got.Err)
-		}
-		check.Contains(t, webhooks("list").Out, "active", "list: want an active endpoint")
-		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code != 0 {
-			t.Errorf("replay after resume: got exit code %d and %q, want success", got.Code, got.Err)
-		}
-	})
 }

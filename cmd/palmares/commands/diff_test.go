@@ -18,8 +18,7 @@ import (
 
 func compare(t *testing.T, s *store.Store, data []byte) *publish.Diff {
 	t.Helper()
-	diff, err := publish.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)
-	check.OK(t, err)
+	diff := check.Try(publish.Compare(t.Context(), s, feed.NewLines(bytes.NewReader(data)), nil)).OK(t)
 	return diff
 }
 
@@ -164,9 +163,8 @@ Subscribers would receive 19 events.
 | tool.updated | 6 |
 `
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		if diff := compare(t, s, first); diff.Base != nil || len(diff.Tools) != 14 {
-			t.Errorf("empty catalog: got %+v, want no base and 14 tools", diff)
-		}
+		diff := compare(t, s, first)
+		check.True(t, diff.Base == nil && len(diff.Tools) == 14, "empty catalog: got %+v, want no base and 14 tools", diff)
 		feedtest.Publish(t, s, first)
 		before := stateOf(t, s)
 		check.Equal(t, markdown(t, compare(t, s, second)), want)
@@ -193,8 +191,7 @@ func TestDiffOfImplausibleFeed(t *testing.T) {
 	} {
 		check.Contains(t, got, want)
 	}
-	if len(diff.Tools) != 1499 || len(got) > 10_000 {
-		t.Errorf("got %d tools and %d bytes of Markdown, want 1499 and fewer than 10,000", len(diff.Tools), len(got))
-	}
+	check.True(t, len(diff.Tools) == 1499 && len(got) <= 10_000,
+		"got %d tools and %d bytes of Markdown, want 1499 and fewer than 10,000", len(diff.Tools), len(got))
 	check.Contains(t, compare(t, s, catalogOf("2026-11-01", tools...)).Refusal, "is older than the catalog's", "older feed: refusal")
 }

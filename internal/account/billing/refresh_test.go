@@ -266,6 +266,8 @@ func TestOverdueEventOfEndingSubscription(t *testing.T) {
 // Billing does not change a plan that an operator has set.
 func TestManualPlan(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.setManually(auth.Pro)
+		s.wantPlanAfterClearing(auth.Developer) // without a subscription
 		sub := s.subscribed()
 		s.setManually(auth.Developer)
 		s.sendChange(stripe.EventTypeInvoicePaid, sub)
@@ -298,14 +300,6 @@ func (s *fixture) wantPlanAfterClearing(want auth.Plan) {
 	got := check.Try(ClearManualPlan(s.t.Context(), s.Store, s.account)).OK(s.t)
 	check.Must(s.t, got, want)
 	s.wantPlan(want)
-}
-
-// Without a subscription, the plan becomes Developer.
-func TestClearManualPlanWithoutSubscription(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		s.setManually(auth.Pro)
-		s.wantPlanAfterClearing(auth.Developer)
-	})
 }
 
 // There is no email about a failed payment if the plan does not depend on it.
@@ -582,9 +576,7 @@ func TestNoticeFromSeveralServers(t *testing.T) {
 		check.OK(t, err)
 		var all sync.WaitGroup
 		for range 5 {
-			all.Go(func() {
-				check.Equal(t, s.notifyPaymentFailed(t.Context(), seen), nil)
-			})
+			all.Go(func() { check.Equal(t, s.notifyPaymentFailed(t.Context(), seen), nil) })
 		}
 		all.Wait()
 		check.Equal(t, s.emails(), 1, "emails")

@@ -1,17 +1,11 @@
 package billing
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"slices"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stripe/stripe-go/v86"
-
-	"palmares/auth"
-	"palmares/ent"
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
 )
@@ -24,7 +18,8 @@ func advertised() map[string]any {
 	}
 }
 
-func TestSetUpCreatesPrice(t *testing.T) {
+// The price is created once, then found. Another price is rejected.
+func TestSetUpPrice(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		id, created, err := s.SetUpPrice(t.Context())
 		check.OK(t, err)
@@ -35,38 +30,22 @@ func TestSetUpCreatesPrice(t *testing.T) {
 			"currency": "eur", "unit_amount": "9900", "recurring[interval]": "month", "tax_behavior": "exclusive",
 			"lookup_key": "pro_monthly", "product_data[name]": "palmarès Pro",
 		})
-	})
-}
-
-func TestSetUpFindsPrice(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.fake.prices = []map[string]any{advertised()}
-		id, created, err := s.SetUpPrice(t.Context())
+		id, created, err = s.SetUpPrice(t.Context())
 		check.OK(t, err)
 		check.Equal(t, created, false)
 		check.Equal(t, id, "price_found")
-		check.Equal(t, len(s.fake.requests("POST /v1/prices")), 0)
-	})
-}
-
-func TestSetUpRejectsAnotherPrice(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		for field, wrong := range map[string]any{
-			"currency": "usd", "unit_amount": 990, "tax_behavior": "inclusive",
-			"recurring": map[string]any{"interval": "year", "interval_count": 1},
+		for _, wrong := range []map[string]any{
+			{"currency": "usd"}, {"unit_amount": 990}, {"tax_behavior": "inclusive"},
+			{"recurring": map[string]any{"interval": "year", "interval_count": 1}}, {"recurring": map[string]any{"interval": "month", "interval_count": 3}},
 		} {
 			price := advertised()
-			price[field] = wrong
+			maps.Copy(price, wrong)
 			s.fake.prices = []map[string]any{price}
 			_, _, err := s.SetUpPrice(t.Context())
 			wantProblem(t, err, problem.BadInput)
 		}
-		quarterly := advertised()
-		quarterly["recurring"] = map[string]any{"interval": "month", "interval_count": 3}
-		s.fake.prices = []map[string]any{quarterly}
-		_, _, err := s.SetUpPrice(t.Context())
-		wantProblem(t, err, problem.BadInput)
-		check.Equal(t, len(s.fake.requests("POST /v1/prices")), 0)
+		s.fake.only(t, "POST /v1/prices")
 	})
 }
 
@@ -137,49 +116,4 @@ func TestPriceNotAsAdvertised(t *testing.T) {
 		_, err := s.Subscribe(t.Context(), s.account)
 		check.Equal(t, err, nil, "after correcting the price")
 	})
-}
-
-// Keys that exceed the plan are suspended, newest first, until Pro returns.
-func TestKeysAfterPro(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		sub := s.subscribed()
-		var keys []string
-		for range 10 {
-			text, _, err := s.accounts.CreateKey(t.Context(), s.account, "")
-			check.OK(t, err)
-			keys = append(keys, text)
-		}
-		s.wantActive(keys, 10)
-		sub.status = stripe.SubscriptionStatusCanceled
-		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted, sub)
-		s.wantActive(keys, 3)
-		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
-		s.wantActive(keys, 10)
-		remaining := check.Try(s.accounts.Keys(t.Context(), s.account)).OK(t)
-		check.Equal(t, len(remaining), 10, "want all of them")
-	})
-}
-
-// wantActive expects the oldest keys to be active and the others suspended.
-func (s *fixture) wantActive(keys []string, want int) {
-	s.t.Helper()
-	rows := check.Try(s.accounts.Keys(s.t.Context(), s.account)).OK(s.t)
-	ring := auth.NewKeyring(s.Store, s.Log, auth.Rules{}).Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusNoContent)
-	}))
-	for _, text := range keys {
-		parsed, _ := auth.ParseKey(text)
-		age := 0
-		for rows[age].ID != parsed.ID {
-			age++
-		}
-		r := httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/", nil)
-		r.Header.Set("Authorization", "Bearer "+text)
-		w := httptest.NewRecorder()
-		ring.ServeHTTP(w, r)
-		suspended := w.Code == http.StatusUnauthorized && strings.Contains(w.Body.String(), "suspended")
-		opens := w.Code == http.StatusNoContent
-		check.True(s.t, opens == (age < want) && suspended != opens, "key %d: got status %d %s, want %d active keys", age+1, w.Code, w.Body, want)
-	}
-	check.True(s.t, slices.IsSortedFunc(rows, func(a, b *ent.APIKey) int { return a.CreatedAt.Compare(b.CreatedAt) }), "got keys in another order, want the oldest first")
 }

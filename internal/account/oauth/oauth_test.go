@@ -66,9 +66,8 @@ func eachKit(t *testing.T, test func(*kit)) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) { test(newKit(t, s)) })
 }
 
-// send sends a request from an address and returns the status and the JSON in the response.
-func (k *kit) send(method, path, body string, header ...string) (int, map[string]any) {
-	k.t.Helper()
+// serve sends a request from an address.
+func (k *kit) serve(method, path, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for i := 0; i < len(header); i += 2 {
@@ -76,6 +75,13 @@ func (k *kit) send(method, path, body string, header ...string) (int, map[string
 	}
 	w := httptest.NewRecorder()
 	k.ServeHTTP(w, r)
+	return w
+}
+
+// send returns the status of the response to a request, and the JSON in it.
+func (k *kit) send(method, path, body string, header ...string) (int, map[string]any) {
+	k.t.Helper()
+	w := k.serve(method, path, body, header...)
 	var content map[string]any
 	if w.Body.Len() > 0 {
 		check.OK(k.t, json.Unmarshal(w.Body.Bytes(), &content), "%s %s: %s", method, path, w.Body)
@@ -141,26 +147,6 @@ func TestFlow(t *testing.T) {
 		check.Equal(k.t, answer.Get("iss"), base, answer)
 		check.Equal(k.t, answer.Get("state"), "a state&", answer)
 		form := exchange(client, answer.Get("code"))
-		for name, value := range map[string]string{"resource": "https://other.example/mcp", "grant_type": "password", "client_id": ""} {
-			wrong := url.Values{}
-			for n, v := range form {
-				wrong[n] = v
-			}
-			wrong.Set(name, value)
-			want := map[string]string{"resource": "invalid_target", "grant_type": "unsupported_grant_type", "client_id": "invalid_request"}[name]
-			status, got := k.token(wrong)
-			check.Equal(k.t, status, 400, name)
-			check.Equal[any](k.t, got["error"], want, name)
-		}
-		if status, got := k.send("POST", tokenPath+"?code="+answer.Get("code"), form.Encode()); status != 400 {
-			k.t.Errorf("query: got %d %v, want 400", status, got)
-		}
-		if status, got := k.send("POST", tokenPath, form.Encode(), "Authorization", "Basic eDp5"); status != 401 || got["error"] != "invalid_client" {
-			k.t.Errorf("secret: got %d %v, want invalid_client", status, got)
-		}
-		if status, got := k.send("POST", tokenPath, form.Encode()+"&code=x"); status != 400 || got["error"] != "invalid_request" {
-			k.t.Errorf("twice: got %d %v, want invalid_request", status, got)
-		}
 		status, got := k.token(form)
 		check.Must(k.t, status, 200)
 		check.Must(k.t, got["token_type"], "Bearer")
@@ -170,20 +156,14 @@ func TestFlow(t *testing.T) {
 		status, next := k.token(refresh)
 		check.Must(k.t, status, 200, next)
 		check.MustTrue(k.t, next["access_token"] != got["access_token"], "got %d %v, want new tokens", status, next)
-		if status, got := k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {next["access_token"].(string)}}.Encode()); status != 200 {
-			k.t.Errorf("revoke: got %d %v, want 200", status, got)
-		}
+		status, _ = k.send("POST", revokePath, url.Values{"client_id": {client}, "token": {next["access_token"].(string)}}.Encode())
+		check.Equal(k.t, status, 200, "revoking")
 		refresh.Set("refresh_token", next["refresh_token"].(string))
-		if status, got := k.token(refresh); status != 400 || got["error"] != "invalid_grant" {
-			k.t.Errorf("revoked: got %d %v, want invalid_grant", status, got)
-		}
+		status, got = k.token(refresh)
+		check.Equal(k.t, fmt.Sprintf("%d %v", status, got["error"]), "400 invalid_grant", "a revoked token")
 		k.time = k.time.Add(unusedLifetime + time.Minute)
-		if status, got := k.token(refresh); status != 401 || got["error"] != "invalid_client" { // clients register again
-			k.t.Errorf("expired registration: got %d %v, want invalid_client", status, got)
-		}
-		if status, _ := k.send("POST", revokePath, "token=unknown&client_id=x"); status != 200 {
-			k.t.Errorf("unknown token: got %d, want 200", status)
-		}
+		status, got = k.token(refresh) // clients register again
+		check.Equal(k.t, fmt.Sprintf("%d %v", status, got["error"]), "401 invalid_client", "an expired registration")
 	})
 }
 
@@ -260,15 +240,10 @@ func TestRequests(t *testing.T) {
 		check.Fails(t, err, c.name)
 		check.Equal(t, redirected, false, c.name)
 		_, err = k.parse(query(published, c.redirect, c.changed...))
-		if c.want == "" {
-			_, redirected := err.(*Rejection)
-			check.Fails(t, err, c.name)
-			check.Equal(t, redirected, false, c.name)
-			continue
-		}
-		rejection, ok := err.(*Rejection)
-		if !ok {
-			t.Errorf("%s: got %v, want a rejection", c.name, err)
+		rejection, redirected := err.(*Rejection)
+		check.Fails(t, err, c.name)
+		check.Equal(t, redirected, c.want != "", "%s: %v", c.name, err)
+		if !redirected {
 			continue
 		}
 		to := check.Try(url.Parse(rejection.Location)).OK(t)
@@ -277,11 +252,7 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	for _, valid := range []string{local, "http://127.0.0.1:49152/callback", "http://127.0.0.1/callback", "https://app.example/back?x=1", "cursor://anysphere.cursor-mcp/oauth/callback"} {
-		request, err := k.parse(query(client, valid))
-		if err != nil {
-			t.Errorf("%s: got %v, want it allowed", valid, err)
-			continue
-		}
+		request := check.Try(k.parse(query(client, valid))).OK(t, valid)
 		got := k.Deny(request)
 		check.True(t, strings.HasPrefix(got, valid), "%s: got %s, want access_denied", valid, got)
 		check.Contains(t, got, "error=access_denied", valid)
@@ -314,16 +285,13 @@ func TestRegistrations(t *testing.T) {
 	} {
 		status, got := k.send("POST", registerPath, payload, "Content-Type", "application/json")
 		if status != 201 || got["token_endpoint_auth_method"] != "none" || got["client_secret"] != nil {
-			t.Errorf("%s: got %d %v, want a public client", name, status, got)
-			continue
+			t.Fatalf("%s: got %d %v, want a public client", name, status, got)
 		}
 		for _, redirect := range got["redirect_uris"].([]any) {
 			request, err := k.parse(query(got["client_id"].(string), redirect.(string)))
 			check.True(t, err == nil && request.Client.Name == got["client_name"], "%s: got %v, want it allowed", redirect, err)
 		}
-		if len(got["client_id"].(string)) > 600 {
-			t.Errorf("%s: got an id of %d characters, want at most 600", name, len(got["client_id"].(string)))
-		}
+		check.True(t, len(got["client_id"].(string)) <= 600, "%s: got id %v, want at most 600 characters", name, got["client_id"])
 	}
 	for _, redirect := range []string{
 		"javascript:alert(1)", "javascript://x/%0aalert(1)", "data:text/html,x", "http://app.example/", "https:///x", "https://a.example/#x", "https://u:p@a.example/",
@@ -340,6 +308,11 @@ func TestRegistrations(t *testing.T) {
 		status, _ := k.send("POST", registerPath, body)
 		check.Equal(t, status, 400, "%.50q", body)
 	}
+	// A registration is part of the client_id, so it must fit into a URL.
+	long := "https://a.example/" + strings.Repeat("x", 900)
+	body, _ := json.Marshal(map[string]any{"redirect_uris": []string{long, long, long, long}})
+	status, content := k.send("POST", registerPath, string(body))
+	check.Equal(t, fmt.Sprintf("%d %v", status, content["error"]), "400 invalid_client_metadata")
 	got := cleanName("Cla\u202eude\x00\n  by \u200bx" + strings.Repeat("y", 100))
 	check.True(t, !strings.ContainsAny(got, "\u202e\u200b\x00\n"), "got name %q, want a short line", got)
 	check.Equal(t, len([]rune(got)), maxName)
@@ -371,7 +344,7 @@ func TestManyRegistrations(t *testing.T) {
 type publisher struct {
 	*httptest.Server
 	requests atomic.Int64
-	answer   func(http.ResponseWriter, *http.Request)
+	answer   http.HandlerFunc
 }
 
 func newPublisher(t *testing.T) *publisher {
@@ -392,8 +365,11 @@ func TestMetadataDocuments(t *testing.T) {
 	document := func(id, more string) string {
 		return fmt.Sprintf(`{"client_id":%q,"client_name":"Claude","redirect_uris":[%q]%s}`, id, local, more)
 	}
+	text := func(body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
+	}
 	id := p.URL + "/client.json"
-	p.answer = func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, document(id, "")) }
+	p.answer = text(document(id, ""))
 	for range 3 {
 		request, err := k.parse(query(id, local))
 		if err != nil || !request.Client.Verified || "http://"+request.Client.Host != p.URL || request.Client.Name != "Claude" || !request.Local {
@@ -404,24 +380,16 @@ func TestMetadataDocuments(t *testing.T) {
 	_, err := k.parse(query(id, "https://evil.example/"))
 	check.Equal[error](t, err, errReturn)
 	for name, c := range map[string]struct {
-		answer func(http.ResponseWriter, *http.Request)
+		answer http.HandlerFunc
 		want   error
 	}{
-		"other": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, document("https://claude.ai/client.json", ""))
-		}, errDocument},
-		"secret": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, document(p.URL+"/secret", `,"client_secret":"x"`))
-		}, errDocument},
-		"method": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, document(p.URL+"/method", `,"token_endpoint_auth_method":"client_secret_basic"`))
-		}, errDocument},
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, id, http.StatusFound) }, errFetch},
-		"missing":  {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, errFetch},
-		"large": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, document(p.URL+"/large", `,"x":"`+strings.Repeat("x", maxDocument)+`"`))
-		}, errFetch},
-		"html": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, errDocument},
+		"other":    {text(document("https://claude.ai/client.json", "")), errDocument},
+		"secret":   {text(document(p.URL+"/secret", `,"client_secret":"x"`)), errDocument},
+		"method":   {text(document(p.URL+"/method", `,"token_endpoint_auth_method":"client_secret_basic"`)), errDocument},
+		"redirect": {http.RedirectHandler(id, http.StatusFound).ServeHTTP, errFetch},
+		"missing":  {http.NotFound, errFetch},
+		"large":    {text(document(p.URL+"/large", `,"x":"`+strings.Repeat("x", maxDocument)+`"`)), errFetch},
+		"html":     {text("<html>"), errDocument},
 	} {
 		p.answer = c.answer
 		_, err := k.parse(query(p.URL+"/"+name, local))
@@ -516,11 +484,8 @@ func TestMetadata(t *testing.T) {
 		check.Equal[any](t, got["resource"], base+path, path)
 		check.Equal(t, fmt.Sprint(got["authorization_servers"]), "["+base+"]", path)
 	}
-	if status, _ := k.send("POST", serverMetadataPath, ""); status != 405 {
-		t.Errorf("got %d, want 405", status)
-	}
-	for _, path := range []string{tokenPath, registerPath, revokePath} {
-		status, _ := k.send("GET", path, "")
+	for path, method := range map[string]string{serverMetadataPath: "POST", tokenPath: "GET", registerPath: "GET", revokePath: "GET"} {
+		status, _ := k.send(method, path, "")
 		check.Equal(t, status, 405, path)
 	}
 	for resource, want := range map[string][]string{base: {"/mcp", "/api/v1/tools"}, base + "/mcp": {"/mcp"}, "https://other.example": nil} {
@@ -536,13 +501,7 @@ func TestResponsesOfTokenEndpoints(t *testing.T) {
 	k := newSQLiteKit(t)
 	client := k.register(local)
 	send := func(method, path, form string, header ...string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(method, path, strings.NewReader(form))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		for i := 0; i < len(header); i += 2 {
-			r.Header.Set(header[i], header[i+1])
-		}
-		w := httptest.NewRecorder()
-		k.ServeHTTP(w, r)
+		w := k.serve(method, path, form, header...)
 		check.Equal(t, w.Header().Get("Cache-Control"), "no-store", "%s %s %.50s: Cache-Control", method, path, form)
 		if w.Body.Len() > 0 && (w.Header().Get("Content-Type") != "application/json" || w.Header().Get("X-Content-Type-Options") != "nosniff") {
 			t.Errorf("%s %s %.50s: got headers %v, want JSON", method, path, form, w.Header())
@@ -564,11 +523,15 @@ func TestResponsesOfTokenEndpoints(t *testing.T) {
 	want(send("POST", tokenPath, valid+"&resource="), 400, "invalid_target", "", "")
 	want(send("POST", tokenPath, form(base, base)), 400, "invalid_target", "", "")
 	want(send("POST", tokenPath, form(base)), 400, "invalid_target", "", "") // the code is for another one
+	want(send("POST", tokenPath, form("https://other.example/mcp")), 400, "invalid_target", "", "")
+	want(send("POST", tokenPath+"?client_id=x", valid), 400, "invalid_request", "", "")
+	want(send("POST", tokenPath, valid+"&code=x"), 400, "invalid_request", "", "")
 	want(send("POST", tokenPath, form(base+"/mcp")), 200, "", "", "")
 	want(send("POST", tokenPath, form()), 200, "", "", "")
 	want(send("GET", tokenPath, ""), 405, "invalid_request", "Allow", "POST")
 	want(send("POST", tokenPath, ""), 400, "invalid_request", "", "")
 	want(send("POST", tokenPath, "client_id=x"), 400, "unsupported_grant_type", "", "")
+	want(send("POST", tokenPath, "client_id=x&grant_type=password"), 400, "unsupported_grant_type", "", "")
 	want(send("POST", tokenPath, valid+"&x="+strings.Repeat("x", maxForm)), 400, "invalid_request", "", "")
 	want(send("POST", tokenPath, valid, "Authorization", "Basic eDp5"), 401, "invalid_client", "WWW-Authenticate", "Basic")
 	want(send("POST", revokePath, "token=x"), 400, "invalid_request", "", "")
@@ -649,16 +612,6 @@ func TestRedirectRules(t *testing.T) {
 		}
 	}
 	check.Equal(t, len(s.sign(nil)), 16, "signature of bytes")
-}
-
-// A registration is part of the client_id, so it must fit into a URL.
-func TestLongRegistration(t *testing.T) {
-	t.Parallel()
-	long := "https://a.example/" + strings.Repeat("x", 900)
-	body, _ := json.Marshal(map[string]any{"redirect_uris": []string{long, long, long, long}})
-	status, got := newSQLiteKit(t).send("POST", registerPath, string(body))
-	check.Equal(t, status, 400)
-	check.Equal(t, got["error"], "invalid_client_metadata")
 }
 
 // publish is a transport that returns a document for every URL.

@@ -113,9 +113,8 @@ func TestConnectedApplications(t *testing.T) {
 	wantPage(t, page, 200, "It runs on your device")
 	wantNoText(t, page, "look like others")
 	wantPage(t, ana.get("/account/connect"+s.clientPath("\u0421ursor", "https://app.example/callback")), 200, "letters that can look like others: \u0421 (U+0421)")
-	if policy := page.Header().Get("Content-Security-Policy"); !strings.HasSuffix(policy, "form-action 'self' https: cursor:") {
-		t.Errorf("got %s, want the scheme", policy)
-	}
+	policy := page.Header().Get("Content-Security-Policy")
+	check.True(t, strings.HasSuffix(policy, "form-action 'self' https: cursor:"), "got %s, want the scheme", policy)
 	answer := check.Try(url.Parse(ana.post("/account/connect"+query, "decision", "allow").Header().Get("Location"))).OK(t)
 	sent, _ := url.ParseQuery(query[1:])
 	tokens := check.Try(s.accounts.ExchangeCode(t.Context(), auth.CodeExchange{

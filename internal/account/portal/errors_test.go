@@ -3,11 +3,8 @@ package portal
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http/httptest"
-	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"palmares/internal/core/store"
@@ -61,61 +58,14 @@ func TestOtherMethods(t *testing.T) {
 	check.Equal(t, s.db.Write.APIKey.GetX(t.Context(), key).RevokedAt, nil)
 }
 
-// proxy forwards connections to a database until a test cuts them.
-type proxy struct {
-	listener net.Listener
-	mu       sync.Mutex
-	conns    []net.Conn
-}
-
-// throughProxy returns a database behind a proxy.
-func throughProxy(t *testing.T) (store.Config, *proxy) {
-	t.Helper()
-	cfg := testkit.Postgres(t)
-	address := check.Try(url.Parse(cfg.DatabaseURL)).OK(t)
-	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
-	p := &proxy{listener: listener}
-	server := address.Host
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			database, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			p.mu.Lock()
-			p.conns = append(p.conns, client, database)
-			p.mu.Unlock()
-			go func() { _, _ = io.Copy(database, client) }()
-			go func() { _, _ = io.Copy(client, database) }()
-		}
-	}()
-	t.Cleanup(p.cut)
-	address.Host = listener.Addr().String()
-	cfg.DatabaseURL = address.String()
-	return cfg, p
-}
-
-func (p *proxy) cut() {
-	_ = p.listener.Close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range p.conns {
-		_ = conn.Close()
-	}
-}
-
 func TestDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
-	cfg, proxy := throughProxy(t)
+	cfg, proxies := testkit.Postgres(t), testkit.StartToxiproxy(t)
+	cfg.DatabaseURL = proxies.Between("database", cfg.DatabaseURL)
 	s := newSite(t, testkit.Open(t, cfg))
 	b := s.signIn("ana@example.com")
 	sent := s.browser().start("ben@example.com")
-	proxy.cut()
+	proxies.Cut("database")
 	stranger := s.browser()
 	wantPage(t, stranger.get("/login"), 200) // needs no database
 	for _, got := range []response{

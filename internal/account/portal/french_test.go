@@ -183,9 +183,8 @@ func compareResponses(t *testing.T, name string, get func(lang.Language) respons
 		got := get(l)
 		check.MustTrue(t, got.Code < 500, "%s: got status %d, want a page", name, got.Code)
 		texts[l] = visibleTexts(t, got)
-		if !strings.Contains(got.text, fmt.Sprintf(`<html lang="%s">`, l)) || len(texts[l]) < 3 {
-			t.Errorf("%s: got %d texts, want a page in %s: %s", name, len(texts[l]), l, got.text)
-		}
+		check.True(t, strings.Contains(got.text, fmt.Sprintf(`<html lang="%s">`, l)) && len(texts[l]) >= 3,
+			"%s: got %d texts, want a page in %s: %s", name, len(texts[l]), l, got.text)
 	}
 	for text := range texts[lang.French] {
 		check.True(t, !texts[lang.English][text] || sameTexts.MatchString(text), "%s: got %q in both languages, want it translated", name, text)

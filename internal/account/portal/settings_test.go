@@ -145,9 +145,8 @@ func TestDeleteAccount(t *testing.T) {
 		wantRedirect(t, deleted, "/login")
 		wantPage(t, b.get(deleted.to()), 200, "Your account and its keys were deleted")
 		check.True(t, !s.accepts(key), "got the deleted account's key accepted, want it refused at once")
-		if b.isSignedIn() || phone.isSignedIn() || !ben.isSignedIn() || !s.accepts(others) {
-			t.Error("got other sessions or keys ended, want only the deleted account's")
-		}
+		check.True(t, !b.isSignedIn() && !phone.isSignedIn() && ben.isSignedIn() && s.accepts(others),
+			"got other sessions or keys ended, want only the deleted account's")
 		check.Equal(t, db.Write.Endpoint.Query().CountX(t.Context()), 0, "endpoints")
 		row := db.Write.Customer.GetX(t.Context(), "cus_1")
 		check.Equal(t, row.AccountID, nil)

@@ -175,10 +175,7 @@ func TestOlderAttempts(t *testing.T) {
 		for name, want := range map[string]struct {
 			address string
 			events  []int
-		}{
-			"all":    {path, descending(all, 1, 1)},
-			"failed": {path + "?failed=1", descending(all, 1, 2)},
-		} {
+		}{"all": {path, descending(all, 1, 1)}, "failed": {path + "?failed=1", descending(all, 1, 2)}} {
 			var got []int
 			pages := 0
 			for address := want.address; address != ""; pages++ {

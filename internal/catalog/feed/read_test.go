@@ -46,9 +46,7 @@ func TestValidFeeds(t *testing.T) {
 		"in another order":          strings.Join([]string{validHeader, validComparison, validRetired, validTool, validCategory}, "\n"),
 		"with only a header":        validHeader,
 	} {
-		t.Run(name, func(t *testing.T) {
-			check.Equal(t, read(t, feed), "", "want no errors")
-		})
+		t.Run(name, func(t *testing.T) { check.Equal(t, read(t, feed), "", "want no errors") })
 	}
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
-	"palmares/internal/catalog/feed/demo"
 	schema "palmares/internal/catalog/jsonschema"
 	"palmares/internal/catalog/record"
 	"palmares/internal/dev/check"
@@ -319,28 +318,10 @@ func mutations(goType reflect.Type, rec object) (all []mutation) {
 		if elem.Kind() == reflect.Pointer {
 			elem, wrong = elem.Elem(), wrong[1:]
 		}
-		accepts := func(value any) bool {
-			switch elem.Kind() {
-			case reflect.String:
-				_, ok := value.(string)
-				return ok
-			case reflect.Int:
-				return false // 5.5 is not whole
-			case reflect.Float64:
-				_, ok := value.(float64)
-				return ok
-			case reflect.Bool:
-				_, ok := value.(bool)
-				return ok
-			case reflect.Slice:
-				list, ok := value.([]any)
-				return ok && len(list) == 0
-			}
-			_, ok := value.(object)
-			return ok
-		}
 		for _, value := range wrong {
-			if !accepts(value) {
+			kind := reflect.ValueOf(value).Kind()
+			accepted := kind == elem.Kind() || kind == reflect.Map && elem.Kind() == reflect.Struct
+			if !accepted || reflect.DeepEqual(value, []any{1}) { // no list is of numbers
 				add(fmt.Sprintf("%s is %v", name, value), with(rec, name, value))
 			}
 		}
@@ -440,22 +421,6 @@ func TestEditedText(t *testing.T) {
 		check.OK(t, validate(t, schemas[name], rec), "%s: %s", name, encode(t, rec))
 	}
 	check.True(t, accepted >= rounds, "got %d valid edits, want at least %d", accepted, rounds)
-}
-
-func TestDemoCatalogIsValid(t *testing.T) {
-	t.Parallel()
-	schemas := compile(t)
-	editions := check.Try(demo.Editions()).OK(t)
-	lines := 0
-	for _, edition := range editions {
-		for line := range bytes.Lines(edition.Feed) {
-			var rec object
-			check.OK(t, json.Unmarshal(line, &rec))
-			check.Equal(t, validate(t, schemas[rec["type"].(string)], rec), nil, "edition %s: %s", edition.Date, string(line))
-			lines++
-		}
-	}
-	check.True(t, lines >= 500, "got %d lines, want at least 500", lines)
 }
 
 // The files of the demo catalog are valid as an editor's program reads them.

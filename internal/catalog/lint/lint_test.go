@@ -31,10 +31,8 @@ func updated(date string) func(*record.Tool) { return func(t *record.Tool) { t.U
 func checked(date string) func(*record.Tool) {
 	return func(t *record.Tool) { t.Sources = []record.Source{{Field: "price", CheckedAt: date}} }
 }
-func ends(date string) func(*record.Tool) { return func(t *record.Tool) { t.EndsAt = &date } }
-func scored(score float64) func(*record.Tool) {
-	return func(t *record.Tool) { t.Score = &score }
-}
+func ends(date string) func(*record.Tool)     { return func(t *record.Tool) { t.EndsAt = &date } }
+func scored(score float64) func(*record.Tool) { return func(t *record.Tool) { t.Score = &score } }
 
 // history is a price history with the newest entry first, each ending in a price.
 func history(entries ...string) func(*record.Tool) {

@@ -112,13 +112,12 @@ func TestAllCallersLeave(t *testing.T) {
 		<-started
 		leave()
 	}()
-	_, err := c.Get(ctx, tools, func(ctx context.Context) (*Entry, int, error) {
+	check.Try(c.Get(ctx, tools, func(ctx context.Context) (*Entry, int, error) {
 		close(started)
 		<-ctx.Done()
 		stopped <- ctx.Err()
 		return nil, 0, ctx.Err()
-	})
-	check.Is(t, err, context.Canceled, "caller that left")
+	})).Is(t, context.Canceled, "caller that left")
 	entry := check.Try(c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil })).OK(t, "later caller")
 	check.True(t, entry.Entry != nil, "later caller: got no response, want one")
 	wait.Receive(t, "the execution stops", stopped)

@@ -32,17 +32,18 @@ func TestPreflightAllowsClientHeaders(t *testing.T) {
 	w := httptest.NewRecorder()
 	CORS(http.NotFoundHandler()).ServeHTTP(w, r)
 	check.Equal(t, w.Code, http.StatusNoContent, "status")
-	allowed := listed(w.Header().Get("Access-Control-Allow-Headers"))
-	for _, want := range []string{
-		"authorization", "content-type", "if-none-match", "last-event-id", "traceparent", "apollographql-client-name", "apollographql-client-version",
+	for name, want := range map[string]string{
+		"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST, QUERY",
+		"Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, If-Range, Last-Event-ID, Range, traceparent, apollographql-client-name, apollographql-client-version, MCP-Protocol-Version",
 	} {
-		check.True(t, slices.Contains(allowed, want), "got allowed headers %q, want %s among them", allowed, want)
+		check.Equal(t, w.Header().Get(name), want, name)
 	}
 }
 
 func TestResponseHeadersAreExposed(t *testing.T) {
 	w := httptest.NewRecorder()
 	CORS(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/tools", nil))
+	check.Equal(t, w.Header().Get("Access-Control-Allow-Origin"), "*")
 	exposed := listed(w.Header().Get("Access-Control-Expose-Headers"))
 	for _, want := range []string{
 		"accept-query", "allow", "cache-status", "content-disposition", "content-location", "deprecation", "etag", "link", "ratelimit", "ratelimit-policy", "retry-after", "sunset", "www-authenticate", "x-graphql-cost", "x-graphql-cost-limit",

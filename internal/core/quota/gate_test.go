@@ -65,6 +65,30 @@ func (g *gated) send(method, path string, tags ...string) *httptest.ResponseReco
 	return w
 }
 
+// limited returns a gate for one account with a daily limit, at a fixed time.
+func limited(store quota.Store, limit *int) *quota.Gate {
+	return &quota.Gate{
+		Store: store, Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Caller: func(*http.Request) quota.Caller {
+			return quota.Caller{Subject: quota.Account(7), Limit: *limit, Tier: "free"}
+		},
+	}
+}
+
+func byPath(r *http.Request) string { return r.URL.Path }
+
+// send requests a path, and returns the response.
+func send(handler http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+// shown returns the status and the requests that are left.
+func shown(w *httptest.ResponseRecorder) string {
+	return fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining"))
+}
+
 func want(t *testing.T, what string, got, want any) {
 	t.Helper()
 	check.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "%s: %v", what, got)
@@ -222,8 +246,7 @@ func TestRateLimitHeaders(t *testing.T) {
 			code int
 			left string
 		}{{"/", 200, "2"}, {"/unauthorized", 401, "2"}, {"/", 200, "1"}, {"/", 200, "0"}, {"/", 429, "0"}} {
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
+			w := send(handler, c.path)
 			limit, wantPolicy := `"day";r=`+c.left+";t="+untilMidnight, policy
 			if tier == "" && c.code != 429 { // callers without a key see no limits
 				limit, wantPolicy = "", ""
@@ -243,8 +266,7 @@ func TestRateLimitHeaders(t *testing.T) {
 	unlimited := &quota.Gate{Store: quota.NewCounter(), Now: time.Now, Caller: func(*http.Request) quota.Caller {
 		return quota.Caller{Subject: quota.Account(7), Tier: "pro"}
 	}}
-	w := httptest.NewRecorder()
-	unlimited.Count(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	w := send(unlimited.Count(http.NotFoundHandler()), "/")
 	want(t, "unlimited", w.Header().Get("RateLimit")+w.Header().Get("RateLimit-Policy"), "")
 }
 
@@ -260,16 +282,12 @@ func TestCacheStatus(t *testing.T) {
 // A request that a handler rejects with 429 is not counted, and the handler's own
 // limit is sent along with the quota.
 func TestRejectionsOfHandlersAreFree(t *testing.T) {
-	gate := &quota.Gate{Store: quota.NewCounter(), Now: time.Now, Caller: func(*http.Request) quota.Caller {
-		return quota.Caller{Subject: quota.Account(7), Limit: 3, Tier: "free"}
-	}}
-	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	handler := limited(quota.NewCounter(), new(3)).Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("RateLimit", `"downloads";r=0;t=5`)
 		problem.Write(w, problem.New(problem.TooMany, "Not now."))
 	}))
 	for range 5 {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		w := send(handler, "/")
 		want(t, "status", w.Code, http.StatusTooManyRequests)
 		want(t, "remaining", w.Header().Get("X-RateLimit-Remaining"), "3")
 		limits := w.Header()["Ratelimit"]
@@ -282,31 +300,26 @@ func TestRejectionsOfHandlersAreFree(t *testing.T) {
 // Record sees what is counted: not free responses, nor those beyond the quota.
 func TestRecordedRequests(t *testing.T) {
 	recorded, calls := 0, 0
-	gate := &quota.Gate{
-		Store: quota.NewCounter(), Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
-		Caller: func(*http.Request) quota.Caller {
-			return quota.Caller{Subject: quota.Account(7), Limit: 3, Tier: "free"}
-		},
-		Record: func(r *http.Request, day quota.Day, n int) {
-			want(t, "day", day, quota.DayOf(time.Unix(1_800_000_000, 0)))
-			recorded, calls = recorded+n, calls+1
-		},
+	gate := limited(quota.NewCounter(), new(3))
+	gate.Record = func(r *http.Request, day quota.Day, n int) {
+		want(t, "day", day, quota.DayOf(time.Unix(1_800_000_000, 0)))
+		recorded, calls = recorded+n, calls+1
 	}
 	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/denied" {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	}))
-	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/denied", nil))
+	send(handler, "/denied")
 	want(t, "denied", recorded, 0)
 	for _, total := range []int{1, 2} {
-		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/one", nil))
+		send(handler, "/one")
 		want(t, "counted", recorded, total)
 	}
 	want(t, "single call", gate.Take(httptest.NewRecorder(), httptest.NewRequest("POST", "/mcp", nil)), nil)
 	want(t, "single call", recorded, 3)
 	want(t, "single call beyond the quota", problem.Of(gate.Take(httptest.NewRecorder(), httptest.NewRequest("POST", "/mcp", nil))).Code, problem.QuotaSpent)
-	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/one", nil))
+	send(handler, "/one")
 	want(t, "beyond the quota", recorded, 3)
 	want(t, "calls of Record", calls, 5)
 }
@@ -317,18 +330,10 @@ func TestCountedOnce(t *testing.T) {
 	t.Parallel()
 	counter := quota.NewCounter()
 	status := http.StatusOK
-	gate := &quota.Gate{
-		Store: counter, Caller: func(*http.Request) quota.Caller {
-			return quota.Caller{Subject: quota.Account(7), Limit: 2, Tier: "free"}
-		},
-		Now: func() time.Time { return time.Unix(1_800_000_000, 0) }, Once: func(r *http.Request) string { return r.URL.Path },
-	}
+	gate := limited(counter, new(2))
+	gate.Once = byPath
 	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-	get := func(path string) string {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		return fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining"))
-	}
+	get := func(path string) string { return shown(send(handler, path)) }
 	status = http.StatusUnauthorized
 	want(t, "refused", get("/a"), "401 2")
 	status = http.StatusOK
@@ -349,12 +354,8 @@ func TestCountedOnce(t *testing.T) {
 func TestCountedAgain(t *testing.T) {
 	t.Parallel()
 	counter := quota.NewCounter()
-	gate := &quota.Gate{
-		Store: counter, Caller: func(*http.Request) quota.Caller {
-			return quota.Caller{Subject: quota.Account(7), Limit: 2, Tier: "free"}
-		},
-		Now: func() time.Time { return time.Unix(1_800_000_000, 0) }, Once: func(r *http.Request) string { return r.URL.Path },
-	}
+	gate := limited(counter, new(2))
+	gate.Once = byPath
 	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.RawQuery != "" {
 			if err := quota.CountAgain(unwrapper{w}); err != nil {
@@ -367,9 +368,7 @@ func TestCountedAgain(t *testing.T) {
 	for _, c := range []struct{ target, want string }{
 		{"/a?build", "200 1"}, {"/a", "200 1"}, {"/a?busy", "429 1"}, {"/a", "200 1"}, {"/a?build", "200 0"}, {"/a?build", "429 0"}, {"/a", "200 0"}, {"/b", "429 0"},
 	} {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.target, nil))
-		want(t, c.target, fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining")), c.want)
+		want(t, c.target, shown(send(handler, c.target)), c.want)
 	}
 	want(t, "count", counter.Count(t.Context(), quota.Account(7), quota.DayOf(gate.Now())), 2)
 }
@@ -398,21 +397,12 @@ func (s *overtaken) Count(ctx context.Context, subject quota.Subject, day quota.
 func TestCountedOnceByTheFirst(t *testing.T) {
 	store := &overtaken{Store: quota.NewCounter()}
 	recorded := 0
-	gate := &quota.Gate{
-		Store: store, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }, Once: func(r *http.Request) string { return r.URL.Path },
-		Caller: func(*http.Request) quota.Caller {
-			return quota.Caller{Subject: quota.Account(7), Limit: 3, Tier: "free"}
-		},
-		Record: func(_ *http.Request, _ quota.Day, n int) { recorded += n },
-	}
+	gate := limited(store, new(3))
+	gate.Once, gate.Record = byPath, func(_ *http.Request, _ quota.Day, n int) { recorded += n }
 	status := http.StatusOK
 	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 	path := "/a"
-	get := func() string {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		return fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining"))
-	}
+	get := func() string { return shown(send(handler, path)) }
 	store.by = func() {
 		store.by = nil
 		want(t, "first", get(), "200 2")
@@ -434,15 +424,8 @@ func TestCountedOnceByTheFirst(t *testing.T) {
 // A response is refunded once, and only if it is free.
 func TestRefundedOnce(t *testing.T) {
 	recorded, limit, counter := 0, 3, quota.NewCounter()
-	gate := &quota.Gate{
-		Store: quota.Watched{Store: counter, Watch: func(context.Context) func() { return func() {} }},
-		Now:   func() time.Time { return time.Unix(1_800_000_000, 0) },
-		Caller: func(*http.Request) quota.Caller {
-			return quota.Caller{Subject: quota.Account(7), Limit: limit, Tier: "free"}
-		},
-		Record: func(_ *http.Request, _ quota.Day, n int) { recorded += n },
-		Once:   func(r *http.Request) string { return r.URL.Query().Get("once") },
-	}
+	gate := limited(quota.Watched{Store: counter, Watch: func(context.Context) func() { return func() {} }}, &limit)
+	gate.Once, gate.Record = func(r *http.Request) string { return r.URL.Query().Get("once") }, func(_ *http.Request, _ quota.Day, n int) { recorded += n }
 	var statuses []int
 	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if cache.CachedOnly(r.Context()) {
@@ -462,7 +445,7 @@ func TestRefundedOnce(t *testing.T) {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("If-None-Match", `"a"`)
 		handler.ServeHTTP(w, r)
-		return fmt.Sprint(w.Code, " ", w.Header().Get("X-RateLimit-Remaining"), ", recorded ", recorded)
+		return fmt.Sprint(shown(w), ", recorded ", recorded)
 	}
 	want(t, "another response than the client has", get("/", 200), "200 2, recorded 1")
 	want(t, "the same response, written twice", get("/", 304, 304), "304 2, recorded 1")
@@ -478,9 +461,7 @@ func TestRefundedOnce(t *testing.T) {
 func TestCountedMore(t *testing.T) {
 	counter, limit := quota.NewCounter(), 10
 	store := &overtaken{Store: counter}
-	gate := &quota.Gate{Store: store, Now: time.Now, Caller: func(*http.Request) quota.Caller {
-		return quota.Caller{Subject: quota.Account(7), Limit: limit, Tier: "free"}
-	}}
+	gate := limited(store, &limit)
 	handler := gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
 		if err := quota.CountMore(unwrapper{w}, n); err != nil {
@@ -497,8 +478,7 @@ func TestCountedMore(t *testing.T) {
 		{10, "0", 429, "0", "used up"}, {11, "1", 429, "0", "counts as 2 requests, but only 1 of"}, {0, "5", 200, "", ""},
 	} {
 		limit = c.limit
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?n="+c.more, nil))
+		w := send(handler, "/?n="+c.more)
 		check.Equal(t, w.Code, c.status, "%s more: %s", c.more, w.Body)
 		check.Equal(t, w.Header().Get("X-RateLimit-Remaining"), c.remaining, "%s more", c.more)
 		check.Contains(t, w.Body.String(), c.text, "%s more", c.more)
@@ -506,13 +486,12 @@ func TestCountedMore(t *testing.T) {
 	limit = 20          // 17 are used
 	store.by = func() { // takes one of the last two
 		store.by = nil
-		counter.Take(t.Context(), quota.Account(7), quota.DayOf(time.Now()), limit)
+		counter.Take(t.Context(), quota.Account(7), quota.DayOf(gate.Now()), limit)
 	}
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?n=2", nil))
+	w := send(handler, "/?n=2")
 	check.Equal(t, w.Code, 429, w.Body)
 	check.Contains(t, w.Body.String(), "used up")
-	check.Equal(t, counter.Count(t.Context(), quota.Account(7), quota.DayOf(time.Now())), 19, "requests")
+	check.Equal(t, counter.Count(t.Context(), quota.Account(7), quota.DayOf(gate.Now())), 19, "requests")
 }
 
 // A response from the cache is free as often as FreeRate allows.
@@ -527,9 +506,7 @@ func TestFreeFromTheCache(t *testing.T) {
 		path  string
 		count int
 	}{{"/counted", 1}, {"/free", 1}, {"/free", 2}} {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
-		want(t, c.path, w.Body, "body")
+		want(t, c.path, send(handler, c.path).Body, "body")
 		want(t, c.path, counter.Count(t.Context(), quota.Account(7), quota.DayOf(time.Now())), c.count)
 	}
 }

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	neturl "net/url"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -168,67 +166,20 @@ func TestReplacedFileIsNotReady(t *testing.T) {
 	}
 }
 
-// proxy forwards bytes to a server. While it is stopped, it holds them
-// back without closing the connection, like a broken network.
-type proxy struct {
-	address string
-	stopped atomic.Bool
-}
-
-func newProxy(t *testing.T, server string) *proxy {
-	t.Helper()
-	listener := check.Try(net.Listen("tcp", "127.0.0.1:0")).OK(t)
-	t.Cleanup(func() { _ = listener.Close() })
-	p := &proxy{address: listener.Addr().String()}
-	go func() {
-		for {
-			ours, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			theirs, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = ours.Close()
-				continue
-			}
-			go p.forward(ours, theirs)
-			go p.forward(theirs, ours)
-		}
-	}()
-	return p
-}
-
-func (p *proxy) forward(from, to net.Conn) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		for p.stopped.Load() {
-			time.Sleep(10 * time.Millisecond)
-		}
-		if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
-			_ = to.Close()
-			return
-		}
-	}
-}
-
-// openProxy returns the URL of a database whose connections can be frozen.
-func openProxy(t *testing.T) (url string, p *proxy) {
+// freezable returns the URL of a database whose connections can be frozen.
+func freezable(t *testing.T) (url string, freeze, restore func()) {
 	t.Helper()
 	cfg := testkit.Postgres(t)
 	testkit.Open(t, cfg)
-	u := check.Try(neturl.Parse(cfg.DatabaseURL)).OK(t)
-	p = newProxy(t, u.Host)
-	t.Cleanup(func() { p.stopped.Store(false) })
-	u.Host = p.address
-	return u.String(), p
+	p := testkit.StartToxiproxy(t)
+	return p.Between("database", cfg.DatabaseURL), func() { p.Interrupt("database") }, p.Restore
 }
 
 func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
-	url, p := openProxy(t)
+	url, freeze, _ := freezable(t)
 	s := open(t, store.Config{DatabaseURL: url})
 	check.OK(t, s.Ready(t.Context()))
-	p.stopped.Store(true)
+	freeze()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	failed := make(chan error)
@@ -241,7 +192,7 @@ func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
 // Whatever waits for a frozen database returns when its context ends, although its
 // connection would wait for hours, and the connection is not used again.
 func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
-	url, p := openProxy(t)
+	url, freeze, restore := freezable(t)
 	for name, blocked := range map[string]func(ctx context.Context, db *sql.DB, freeze func()) error{
 		"new connection": func(ctx context.Context, db *sql.DB, freeze func()) error {
 			freeze()
@@ -291,11 +242,11 @@ func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			err := blocked(ctx, db, func() {
-				p.stopped.Store(true)
+				freeze()
 				time.AfterFunc(50*time.Millisecond, cancel)
 			})
 			check.Is(t, err, context.Canceled)
-			p.stopped.Store(false)
+			restore()
 			_, err = db.ExecContext(t.Context(), "SELECT 1")
 			check.Equal(t, err, nil, "afterwards")
 		})
@@ -304,11 +255,11 @@ func TestContextEndsWhileDatabaseIsFrozen(t *testing.T) {
 
 // If the context ends during the commit, its outcome is unknown.
 func TestInterruptedCommitHasUnknownOutcome(t *testing.T) {
-	url, p := openProxy(t)
+	url, freeze, _ := freezable(t)
 	s := open(t, store.Config{DatabaseURL: url})
 	ctx, cancel := context.WithCancel(t.Context())
 	err := s.Update(ctx, func(*ent.Tx) error {
-		p.stopped.Store(true)
+		freeze()
 		time.AfterFunc(50*time.Millisecond, cancel)
 		return nil
 	})

@@ -180,9 +180,7 @@ func TestFailedMigrationChangesNothing(t *testing.T) {
 	testkit.EachNew(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
 		// The first migration creates other tables before this one.
-		if _, err := s.Write.ExecContext(t.Context(), `CREATE TABLE sections (x integer)`); err != nil {
-			t.Fatal(err)
-		}
+		check.Try(s.Write.ExecContext(t.Context(), `CREATE TABLE sections (x integer)`)).OK(t)
 		_, err := s.Migrate(t.Context())
 		var databaseErr *store.Error
 		check.MustTrue(t, errors.As(err, &databaseErr), "got %v, want a store.Error that does not name the table", err)

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -139,9 +138,8 @@ func TestBatchBytes(t *testing.T) {
 		check.Slices(t, slices.Concat(r.batches(t)...), ids(first, 61))
 		all := r.all()
 		for i, one := range all {
-			if len(one.body) > 262_144 || i < len(all)-1 && len(one.body) < 262_144-maxBody-batchEnvelope {
-				t.Errorf("batch %d of %d: got %d bytes, want as many as fit into 262144", i+1, len(all), len(one.body))
-			}
+			check.True(t, len(one.body) <= 262_144 && (i >= len(all)-1 || len(one.body) >= 262_144-maxBody-batchEnvelope),
+				"batch %d of %d: got %d bytes, want as many as fit into 262144", i+1, len(all), len(one.body))
 		}
 		check.True(t, len(all) >= 3, "got %d batches, want at least 3", len(all))
 	})
@@ -203,35 +201,6 @@ func TestBatchRetry(t *testing.T) {
 		fourth := s.publishTools(1)
 		s.sendAll(e)
 		expectBatches(t, r, ids(fourth, 2))
-	})
-}
-
-// If a server dies while it sends a batch, another one sends the same batch, even
-// if more was published.
-func TestBatchTakeover(t *testing.T) {
-	t.Parallel()
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		r, e := s.addBatchReceiver()
-		first := s.publishTools(30)
-		arrived, proceed := r.hold()
-		ctx, die := context.WithCancel(t.Context())
-		died := make(chan struct{})
-		go func() {
-			defer close(died)
-			_, _ = s.round(ctx, always, e.ID)
-		}()
-		<-arrived
-		leaseAs(t, s, "dead", -time.Second)
-		die()
-		<-died
-		close(proceed)
-		second := s.publishTools(2)
-		other := New(s.Config)
-		other.timing = testTiming
-		pollSteadily(t, other.newScheduler())
-		expectBatches(t, r, ids(first, 31), ids(first, 31), ids(second, 3))
-		got := r.all()
-		check.Equal(t, string(got[0].body), string(got[1].body))
 	})
 }
 

@@ -324,9 +324,7 @@ func TestReplayWhileSending(t *testing.T) {
 		s.freezeClock()
 		r, e := s.addReceiver()
 		first := s.publishTools(2)
-		replayAll := func() {
-			check.Equal(t, s.ReplaySince(t.Context(), e, time.Time{}), nil)
-		}
+		replayAll := func() { check.Equal(t, s.ReplaySince(t.Context(), e, time.Time{}), nil) }
 		replayFirst := func() {
 			s.clock.advance(time.Millisecond)
 			check.Equal(t, s.Replay(t.Context(), e, ids(first, 1)[0]), nil)

@@ -65,6 +65,7 @@ var hostiles = map[string]hostile{
 	"drips the body":                {serve: then("HTTP/1.1 200 OK\r\n\r\n", dripping("x")), status: 200, response: "x", slow: true},
 	"endless status":                {serve: then("HTTP/1.1 200 ", endless("x"))},
 	"endless header":                {serve: then("HTTP/1.1 200 OK\r\n", endless("X-Something: and its value\r\n"))},
+	"long header":                   {serve: writes("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n"), response: "the connection failed"},
 	"endless header line":           {serve: then("HTTP/1.1 200 OK\r\nX: ", endless("x"))},
 	"endless header name":           {serve: then("HTTP/1.1 200 OK\r\n", endless("x"))},
 	"endless continuation line":     {serve: then("HTTP/1.1 200 OK\r\nX: y\r\n", endless(" z\r\n"))},
@@ -260,9 +261,7 @@ func (c *measuredConn) Read(p []byte) (int, error) {
 
 // start starts an attempt, whose outcome is sent to ended.
 func (m *measured) start(ctx context.Context, url string, body []byte) {
-	go func() {
-		m.ended <- m.post(ctx, &ent.Endpoint{URL: url, Secret: newSecret()}, "msg_1", body, func() {})
-	}()
+	go func() { m.ended <- m.post(ctx, &ent.Endpoint{URL: url, Secret: newSecret()}, "msg_1", body, func() {}) }()
 }
 
 // An attempt ends and reads a limited number of bytes, whatever the receiver does.
@@ -280,9 +279,8 @@ func TestHostileReceivers(t *testing.T) {
 	for name, test := range hostiles {
 		m := attempts[name]
 		o := wait.Receive(t, "the attempt ends: "+name, m.ended)
-		if o.status != test.status || !strings.HasPrefix(o.response, test.response) || len(o.response) > shownBytes {
-			t.Errorf("%s: got %d %q, want %d %q", name, o.status, o.response, test.status, test.response)
-		}
+		check.True(t, o.status == test.status && strings.HasPrefix(o.response, test.response) && len(o.response) <= shownBytes,
+			"%s: got %d %q, want %d %q", name, o.status, o.response, test.status, test.response)
 		got, limit := m.read.Load(), cmp.Or(test.maxRead, usualMaxRead)
 		check.True(t, got <= limit, "%s: got %d bytes read, want at most %d", name, got, limit)
 		check.Equal(t, m.dials.Load(), 1, "%s: connections", name)

@@ -290,9 +290,7 @@ func TestQuietTimeDoesNotCount(t *testing.T) {
 		check.Must(t, s.find(e.ID).State, endpoint.StateActive)
 		for what, again := range map[string]func(){
 			"new event": func() { s.publishTools(0) },
-			"replay": func() {
-				check.OK(t, s.Replay(t.Context(), s.find(e.ID), ids(failed, 1)[0]))
-			},
+			"replay":    func() { check.OK(t, s.Replay(t.Context(), s.find(e.ID), ids(failed, 1)[0])) },
 		} {
 			s.clock.advance(20 * 24 * time.Hour)
 			again()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"palmares/auth"
-	"palmares/ent"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
@@ -68,20 +67,6 @@ func TestNoTakeoverAfterOutage(t *testing.T) {
 		check.OK(t, started.poll(t.Context()))
 		started.running.Wait()
 		check.Equal(t, len(r.ids()), 0)
-	})
-}
-
-// Run takes over by itself, with leases as short as a busy machine allows.
-func TestRunTakesOver(t *testing.T) {
-	t.Parallel()
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		s.timing.lease = time.Second
-		r, _ := s.addReceiver()
-		first := s.publishTools(2)
-		leaseAs(t, s, "dead", time.Second)
-		background(t, s.Run)
-		r.wait(t, 3)
-		check.Slices(t, r.ids(), ids(first, 3))
 	})
 }
 
@@ -190,7 +175,7 @@ func TestRunEndsWithoutDatabase(t *testing.T) {
 }
 
 // addUnresponsive adds accounts whose endpoints never respond.
-func addUnresponsive(t *testing.T, s *fixture, accounts int) (endpoints []*ent.Endpoint) {
+func addUnresponsive(t *testing.T, s *fixture, accounts int) {
 	t.Helper()
 	r := newReceiver(t)
 	end := make(chan struct{})
@@ -204,43 +189,28 @@ func addUnresponsive(t *testing.T, s *fixture, accounts int) (endpoints []*ent.E
 	for i := range accounts {
 		owner := check.Try(auth.NewAccounts(s.Store).Create(t.Context(), fmt.Sprintf("unresponsive-%d@example.com", i), auth.Pro)).OK(t)
 		for range MaxEndpoints {
-			e := check.Try(s.Add(t.Context(), owner, NewEndpoint{URL: r.URL})).OK(t)
-			endpoints = append(endpoints, e)
+			check.Try(s.Add(t.Context(), owner, NewEndpoint{URL: r.URL})).OK(t)
 		}
 	}
-	return endpoints
 }
 
-// Unresponsive endpoints do not delay others: an attempt takes an hour here.
+// Unresponsive endpoints do not delay others: an attempt takes an hour here. Those that
+// failed before delay no others even if there are more than workers.
 func TestUnresponsiveEndpointsDelayNoOthers(t *testing.T) {
 	t.Parallel()
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		addUnresponsive(t, s, 6)
-		s.timing.attempt = time.Hour
-		s.timing.prompt = defaultTiming.prompt
-		good, _ := s.addReceiver()
-		s.publishTools(5)
-		background(t, s.Run)
-		good.wait(t, 6)
-		s.publishTools(0)
-		good.wait(t, 7)
-	})
-}
-
-// Failing endpoints delay no others, even if there are more than workers.
-func TestFailingEndpointsHaveTheirOwnWorkers(t *testing.T) {
-	t.Parallel()
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		s.maxWorkers = 5
-		s.timing.attempt = time.Hour
-		for _, e := range addUnresponsive(t, s, 1) {
-			check.OK(t, s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(1).Exec(t.Context()))
-		}
-		good, _ := s.addReceiver()
-		s.publishTools(5)
-		background(t, s.Run)
-		good.wait(t, 6)
-	})
+	for _, c := range []struct{ accounts, failures, workers int }{{6, 0, defaultWorkers}, {1, 1, 5}} {
+		eachFixture(t, func(t *testing.T, s *fixture) {
+			addUnresponsive(t, s, c.accounts)
+			check.OK(t, s.Store.Write.Endpoint.Update().SetFailures(c.failures).Exec(t.Context()))
+			s.maxWorkers, s.timing.attempt, s.timing.prompt = c.workers, time.Hour, defaultTiming.prompt
+			good, _ := s.addReceiver()
+			s.publishTools(5)
+			background(t, s.Run)
+			good.wait(t, 6)
+			s.publishTools(0)
+			good.wait(t, 7)
+		})
+	}
 }
 
 // While an import locks SQLite, outcomes wait in memory until they can be

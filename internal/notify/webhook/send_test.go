@@ -18,7 +18,6 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,72 +34,34 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/dev/testkit/wait"
 )
 
+// Statuses decide whether an event was delivered. TestHostileReceivers has the ways in
+// which a response may not end.
 func TestResponses(t *testing.T) {
 	t.Parallel()
-	var all sync.WaitGroup
-	hang := func(r *http.Request) { <-r.Context().Done() }
-	for name, test := range map[string]struct {
-		handle    func(w http.ResponseWriter, r *http.Request)
+	s := newSQLiteFixture(t)
+	s.freezeClock()
+	r, e := s.addReceiver()
+	for _, c := range []struct {
+		statuses  []int
 		delivered bool
-		status    int
 		response  string
 	}{
-		"200":         {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "thanks") }, true, 200, "thanks"},
-		"204":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, true, 204, ""},
-		"299":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(299) }, true, 299, ""},
-		"400":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, false, 400, ""},
-		"500":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); fmt.Fprint(w, "oh no") }, false, 500, "oh no"},
-		"silent":      {func(_ http.ResponseWriter, r *http.Request) { hang(r) }, false, 0, "the request timed out"},
-		"closing":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, 0, "the connection was closed before a response arrived"},
-		"endless":     {func(w http.ResponseWriter, r *http.Request) { pour(w, strings.Repeat("x", 4096), 0) }, true, 200, strings.Repeat("x", shownBytes)},
-		"endless 500": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500); pour(w, "x", time.Millisecond) }, false, 500, ""},
-		"dripping":    {func(w http.ResponseWriter, r *http.Request) { pour(w, "x", 20*time.Millisecond) }, true, 200, ""},
-		"closing midway": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "100")
-			fmt.Fprint(w, "half")
-		}, true, 200, "half"},
-		"long header": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 64<<10)) }, false, 0, "the connection failed"},
-		"early hints": {func(w http.ResponseWriter, r *http.Request) {
-			for range 3 {
-				w.WriteHeader(http.StatusEarlyHints)
-			}
-			w.WriteHeader(201)
-		}, true, 201, ""},
+		{[]int{200}, true, "thanks"}, {[]int{204}, true, ""}, {[]int{299}, true, "thanks"}, {[]int{400}, false, "oh no"}, {[]int{500}, false, "oh no"},
+		{[]int{103, 103, 103, 201}, true, "thanks"}, {[]int{200}, true, strings.Repeat("x", 4096)},
 	} {
-		r := newReceiver(t)
-		r.respond(func(_ int, w http.ResponseWriter, req *http.Request) { test.handle(w, req) })
-		// Each has its own database, because of the limit of test events.
-		s := newSQLiteFixture(t)
-		s.timing.attempt = wait.Limit
-		if slices.Contains([]string{"silent", "endless 500", "dripping"}, name) { // their responses never end
-			s.timing.attempt = 5 * time.Second
-		}
-		e := s.add(NewEndpoint{URL: r.URL})
-		all.Go(func() {
-			attempt, err := s.Test(t.Context(), e)
-			if err != nil {
-				t.Error(err)
-				return
+		r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) {
+			for _, status := range c.statuses {
+				w.WriteHeader(status)
 			}
-			if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Response, test.response) || len(attempt.Response) > shownBytes {
-				t.Errorf("%s: got %d %v %q, want %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Response, test.status, test.delivered, test.response)
-			}
+			fmt.Fprint(w, c.response)
 		})
-	}
-	all.Wait()
-}
-
-// pour writes until the client disconnects.
-func pour(w http.ResponseWriter, text string, every time.Duration) {
-	for {
-		if _, err := fmt.Fprint(w, text); err != nil {
-			return
-		}
-		w.(http.Flusher).Flush()
-		time.Sleep(every)
+		s.clock.advance(testWindow)
+		attempt := check.Try(s.Test(t.Context(), e)).OK(t, c.statuses)
+		check.Equal(t, attempt.Delivered, c.delivered, c.statuses)
+		check.Equal(t, attempt.Status, c.statuses[len(c.statuses)-1])
+		check.Equal(t, attempt.Response, c.response[:min(len(c.response), shownBytes)], c.statuses)
 	}
 }
 

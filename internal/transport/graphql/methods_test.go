@@ -139,15 +139,10 @@ func TestQueryMethod(t *testing.T) {
 		status  int
 		message string
 	}{
-		"no body":           {query(""), 400, "The body is empty."},
-		"a batch":           {query("[" + document + "]"), 400, "The body must be a single JSON object. Batches are not supported."},
-		"no content type":   {query(document, "Content-Type", ""), 415, "The body must be application/json in UTF-8."},
-		"a form":            {query(document, "Content-Type", "application/x-www-form-urlencoded"), 415, "The body must be application/json in UTF-8."},
-		"a GraphQL text":    {query("{__typename}", "Content-Type", "application/graphql"), 415, "The body must be application/json in UTF-8."},
-		"a compressed body": {query(document, "Content-Encoding", "gzip"), 415, "The body must not be compressed."},
-		"a large body":      {query(`{"query":"` + strings.Repeat(" ", 200_000) + `"}`), 413, "The request body is larger than 100000 bytes."},
-		"an HTML page":      {query(document, "Accept", "text/html"), 406, "Accept must allow application/graphql-response+json or application/json."},
-		"a subscription":    {query(`{"query":"subscription {catalogPublished {release}}"}`), 406, "Subscriptions"},
+		"no body":         {query(""), 400, "The body is empty."},
+		"no content type": {query(document, "Content-Type", ""), 415, "The body must be application/json in UTF-8."},
+		"a GraphQL text":  {query("{__typename}", "Content-Type", "application/graphql"), 415, "The body must be application/json in UTF-8."},
+		"a subscription":  {query(`{"query":"subscription {catalogPublished {release}}"}`), 406, "Subscriptions"},
 	} {
 		got := serve(mux, c.request)
 		check.Equal(t, got.Code, c.status, name)

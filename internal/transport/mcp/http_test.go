@@ -122,11 +122,7 @@ func TestBadRequests(t *testing.T) {
 		"missing headers of a revision": {call, []string{"Mcp-Protocol-Version", "2026-07-28"}, 400, -32602},
 		"10 MB of arguments":            {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":"` + strings.Repeat("a", 10_000_000) + `"}}}`, nil, 413, -32600},
 		"wrong type of params":          {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}`, nil, 200, -32602},
-		"wrong type of a name":          {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}`, nil, 200, -32602},
-		"unknown tool":                  {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, nil, 200, -32602},
-		"unknown resource":              {`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"palmares://tools/plmue"}}`, nil, 200, -32602},
 		"unknown guide":                 {`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"palmares://guides/x"}}`, nil, 200, -32602},
-		"prompt without an argument":    {`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"choose_tool"}}`, nil, 200, -32602},
 		"another content type":          {call, []string{"Content-Type", "text/plain"}, 415, -32600},
 		"no Accept":                     {call, []string{"Accept", ""}, 400, -32600},
 	} {

@@ -427,9 +427,7 @@ func TestNews(t *testing.T) {
 		seen := map[int]bool{}
 		for i, item := range page.Data {
 			seen[importance(i)] = true
-			if i > 0 && importance(i) < importance(i-1) {
-				t.Errorf("got %+v after %+v, want the more important first", item, page.Data[i-1])
-			}
+			check.True(t, i == 0 || importance(i) >= importance(i-1), "got %+v at %d, want the more important first", item, i)
 			switch names := slices.Sorted(maps.Keys(item.Old)); {
 			case item.Type == "price_changed" && !slices.Equal(names, []string{"price", "pricing"}),
 				item.Type == "tool_updated" && !slices.Equal(names, slices.Sorted(slices.Values(item.Fields))),

@@ -259,9 +259,7 @@ var questions = []question{
 	}},
 
 	// Past releases.
-	{"How many tools did the first release have?", []step{
-		{`catalog_stats {"as_of":"1"}`, "tools_total", "42"},
-	}},
+	{"How many tools did the first release have?", []step{{`catalog_stats {"as_of":"1"}`, "tools_total", "42"}}},
 	{"Quelle note Plume avait-elle en 2025 ?", []step{
 		{`get_tool {"slug":"plume","as_of":"2025-06-01"}`, "", "Available releases: 1 (2026-03-03) to 8"},
 		{`get_tool {"slug":"plume","as_of":"1"}`, "tool.score", "7.5"},

@@ -19,9 +19,7 @@ import (
 )
 
 // rowsOf returns the lines of a table without its heading.
-func rowsOf(csv string) []string {
-	return strings.Split(strings.TrimSuffix(csv, "\r\n"), "\r\n")[1:]
-}
+func rowsOf(csv string) []string { return strings.Split(strings.TrimSuffix(csv, "\r\n"), "\r\n")[1:] }
 
 // A caller with a key gets the whole list as a table, from one release. Each page that is
 // read counts.

@@ -356,9 +356,8 @@ func TestRandomQueries(t *testing.T) {
 				nested++
 			}
 			found, err := csv.NewReader(table.Body).ReadAll()
-			if err != nil || len(found) != len(rows)+1 || !slices.Equal(found[0], wanted.columns) {
-				t.Fatalf("%s: got %d rows of %v and %v, want %d of %v", text, len(found)-1, found[0], err, len(rows), wanted.columns)
-			}
+			check.MustTrue(t, err == nil && len(found) == len(rows)+1 && slices.Equal(found[0], wanted.columns),
+				"%s: got %d rows of %v and %v, want %d of %v", text, len(found)-1, found[0], err, len(rows), wanted.columns)
 			for i, row := range rows {
 				for column, name := range wanted.columns {
 					var value any
@@ -371,9 +370,8 @@ func TestRandomQueries(t *testing.T) {
 				}
 			}
 		}
-		if tables-nested < 10 || nested < 10 || plain < 10 {
-			t.Errorf("got %d tables without and %d with lists, and %d others, want at least 10 of each", tables-nested, nested, plain)
-		}
+		check.True(t, tables-nested >= 10 && nested >= 10 && plain >= 10,
+			"got %d tables without and %d with lists, and %d others, want at least 10 of each", tables-nested, nested, plain)
 	})
 }
 
@@ -465,9 +463,8 @@ func FuzzQueryParameters(f *testing.F) {
 			return
 		}
 		for name, of := range given {
-			if known[name] && len(of) > 1 && types[name] != reflect.Slice {
-				t.Errorf("%q: got %v, want %s with %q refused", query, values, name, of)
-			}
+			check.True(t, !known[name] || len(of) <= 1 || types[name] == reflect.Slice,
+				"%q: got %v, want %s with %q refused", query, values, name, of)
 		}
 		for name, value := range values {
 			if kind := reflect.TypeOf(value).Kind(); types[name] != 0 && kind != types[name] {

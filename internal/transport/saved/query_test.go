@@ -127,9 +127,8 @@ func TestTables(t *testing.T) {
 			check.Must(t, result.Problem(), nil, "%s: want a result", c.text)
 			body := check.Try(compiled.bodyOf(result.Data)).OK(t)
 			got, err := compiled.write(body, table.CSV, "", c.variables, 1<<20)
-			if err != nil || !strings.HasPrefix(string(got), c.csv) {
-				t.Errorf("%s: got %q and %v, want %q", c.text, got, err, c.csv)
-			}
+			check.True(t, err == nil && strings.HasPrefix(string(got), c.csv),
+				"%s: got %q and %v, want %q", c.text, got, err, c.csv)
 			if compiled.table.IsNested() {
 				lines := check.Try(compiled.write(body, table.NDJSON, "", c.variables, 1<<20)).OK(t, c.text)
 				check.Equal(t, bytes.Count(lines, []byte("\n")), bytes.Count(got, []byte("\r\n"))-1, "%s: %q", c.text, string(lines))

@@ -29,27 +29,9 @@ import (
 
 const names = `{tools(limit: 2) {items {slug name}}}`
 
-// logged collects log lines.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *logged) {
+func newQueries(t testing.TB, s *store.Store, builtIn ...BuiltIn) (*Queries, *testkit.Log) {
 	t.Helper()
-	lines := &logged{}
+	lines := &testkit.Log{}
 	log := slog.New(slog.NewTextHandler(lines, nil))
 	memory := cache.New(8<<20, []byte("secret"), log)
 	executor := graphtest.New(graph.Config{Catalog: s, Log: log, Cache: memory})
@@ -394,8 +376,7 @@ func TestSaveLoadsWithoutDeadline(t *testing.T) {
 		return func(error) {}
 	}
 	s := testkit.Open(t, cfg)
-	_, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})
-	check.OK(t, err)
+	check.Try(publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{})).OK(t)
 	limited, unlimited = 0, 0
 	q, _ := newQueries(t, s)
 	check.Try(q.Save(t.Context(), newAccount(t, s, auth.Pro), NewQuery{Name: "a", Handle: "ana", Text: "{ tools { items { name } } }"})).OK(t)

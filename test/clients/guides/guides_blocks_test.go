@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"palmares/internal/web/prose"
+
+	"palmares/internal/dev/check"
 )
 
 // block is a code block of a guide.
@@ -34,9 +36,8 @@ func blocksOf(t *testing.T, text string) (blocks []block) {
 			open.text += line + "\n"
 		}
 	}
-	if open != nil || len(blocks) == 0 {
-		t.Fatalf("got %d blocks and unclosed block %v, want some blocks, all closed", len(blocks), open)
-	}
+	check.MustTrue(t, open == nil && len(blocks) != 0,
+		"got %d blocks and unclosed block %v, want some blocks, all closed", len(blocks), open)
 	return blocks
 }
 

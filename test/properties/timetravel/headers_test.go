@@ -137,55 +137,6 @@ func checkPages(t testing.TB, s *server) {
 // foreign are words of libraries and databases, which callers must never see.
 var foreign = regexp.MustCompile(`(?i)sql|pq:|ent:|strconv|time\.|parsing|gqlparser|json:|panic|goroutine|runtime|invalid memory|unmarshal|syntax error|relation|column "`)
 
-func TestInvalidAsOf(t *testing.T) {
-	t.Parallel()
-	const form = `as_of must be a release number (1 or higher) or a date in the form YYYY-MM-DD`
-	const outside = " available. Available releases: 1 (2026-02-01) to 4 (2026-03-01)."
-	testkit.EachInFull(t, func(t *testing.T, db *store.Store) {
-		empty := newServer(t, db)
-		for _, asOf := range []string{"1", "2026-02-01"} {
-			if got := empty.get(anonymous, "/api/v1/stats?as_of="+asOf); got.Code != 404 || !strings.Contains(got.Body.String(), "No release has been published yet.") {
-				t.Errorf("before the first release, as of %s: got %d %s, want 404", asOf, got.Code, got.Body)
-			}
-		}
-		fourReleases(t, db)
-		s := newServer(t, db)
-		for query, want := range map[string]struct {
-			status  int
-			message string
-		}{
-			"as_of=2147483648":                     {400, form},
-			"as_of=0":                              {400, form},
-			"as_of=latest":                         {400, form},
-			"as_of=2026-02-30":                     {400, form},
-			"as_of=":                               {400, "as_of must not be empty."},
-			"as_of":                                {400, "as_of must not be empty."},
-			"as_of=1&as_of=1":                      {400, "as_of must not be given more than once."},
-			"as_of=1&as%5Fof=2026-02-01":           {400, "as_of must not be given more than once."},
-			"as_of=%00":                            {400, "as_of contains an invalid escape, a NUL character or invalid UTF-8."},
-			"as_of=" + strings.Repeat("é", 20_000): {400, form},
-			"as_of=5":                              {404, "Release 5 is not" + outside},
-			"as_of=2026-01-31":                     {404, "No release dated 2026-01-31 or earlier is" + outside},
-		} {
-			for _, path := range []string{"/api/v1/tools", "/api/v1/tools/a", "/api/v1/tools/a/versions", "/api/v1/comparatifs", "/api/v1/comparatifs/x", "/api/v1/pricing",
-				"/api/v1/pricing/a", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats", "/api/embeddings/a"} {
-				got := s.get(developer, path+"?"+query)
-				body := got.Body.String()
-				if got.Code != want.status || !strings.Contains(body, want.message) || foreign.MatchString(body) || len(body) > 600 {
-					t.Errorf("%s?%.60s: got %d %.300s, want %d %s", path, query, got.Code, body, want.status, want.message)
-				}
-				control := got.Header().Get("Cache-Control")
-				check.True(t, !strings.Contains(control, "immutable") && got.Header().Get("Memento-Datetime") == "", "%s?%.60s: got an error with Cache-Control %s", path, query, control)
-			}
-		}
-		newest, day := s.get(anonymous, "/api/v1/tools"), s.get(anonymous, "/api/v1/tools?as_of=9999-12-31")
-		check.Equal(t, day.Code, 200, "as of a day after the newest: want the newest")
-		check.Equal(t, day.Body.String(), newest.Body.String(), "as of a day after the newest: want the newest")
-		got := s.get(anonymous, "/api/v1/tools/b?as_of=4")
-		check.True(t, got.Code == 404 && strings.Contains(got.Body.String(), "No tool has the slug b."), "a tool that was removed: got %d %s, want 404", got.Code, got.Body)
-	})
-}
-
 // TestInvalidDirective checks the errors of @asOf over HTTP.
 func TestInvalidDirective(t *testing.T) {
 	t.Parallel()
@@ -238,6 +189,71 @@ func TestInvalidDirective(t *testing.T) {
 		for name, want := range map[string]int{"Then": 2, "Now": 4} {
 			got := s.executor.Execute(auth.WithCaller(t.Context(), developer), graph.Request{Query: both, OperationName: name})
 			check.Equal(t, string(got.Data), fmt.Sprintf(`{"feed":{"release":%d}}`, want), "%s: %v", name, got.Errors)
+		}
+	})
+}
+
+// A tool that leaves the embeddings because of another one did not change itself,
+// but earlier releases still have its embeddings.
+func TestEmbeddingsOfEarlierReleases(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		const limit = 300
+		catalog := func(best float64) []byte {
+			var records []any
+			for i := range limit + 1 {
+				records = append(records, feedtest.Tool(fmt.Sprintf("t%03d", i), func(t *record.Tool) {
+					score := 9.0
+					if t.Tier = 1; i == limit {
+						score = best
+					}
+					t.Score = &score
+				}))
+			}
+			return feedtest.Catalog(fmt.Sprintf("2026-01-%02.0f", best), records...)
+		}
+		s := newServer(t, db)
+		last, first := "t300", "t299" // of equals, the first ones have embeddings
+		for i, best := range []float64{8, 10, 7} {
+			number := s.publish(t, db, catalog(best))
+			for release := range number {
+				in, out := first, last
+				if release == 1 {
+					in, out = last, first
+				}
+				for _, s := range []*server{s, newServer(t, db)} {
+					for slug, want := range map[string]int{in: 200, out: 404} {
+						check.Equal(t, s.get(developer, fmt.Sprintf("/api/embeddings/%s?as_of=%d", slug, release+1)).Code, want, "after release %d, %s as of %d", i+1, slug, release+1)
+					}
+				}
+			}
+		}
+	})
+}
+
+// A tool that was removed and added again has all of its versions, however few
+// are requested.
+func TestVersionsOfARemovedTool(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		for i := range 7 { // a is in releases 1, 3, 5 and 7
+			tools := []string{"b", "a"}[:2-i%2]
+			feedtest.Publish(t, db, smallCatalog(fmt.Sprintf("2026-01-%02d", i+1), float64(i), tools...))
+		}
+		s := newServer(t, db)
+		for release := 1; release <= 7; release++ {
+			for limit := 1; limit <= 5; limit++ {
+				var want []string
+				for first := release - 1 + release%2; first >= 1 && len(want) < limit; first -= 2 {
+					last := fmt.Sprint(first)
+					if first == release {
+						last = "null"
+					}
+					want = append(want, fmt.Sprintf(`{"firstRelease":%d,"lastRelease":%s}`, first, last))
+				}
+				document := fmt.Sprintf(`query @asOf(release: %d) {toolVersions(slug: "a", limit: %d) {versions {firstRelease lastRelease}}}`, release, limit)
+				check.Equal(t, result(t, s, document, nil), `{"toolVersions":{"versions":[`+strings.Join(want, ",")+`]}}`, document)
+			}
 		}
 	})
 }

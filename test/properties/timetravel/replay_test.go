@@ -279,9 +279,8 @@ func checkVariety(t testing.TB, eras []*era) {
 			same++
 		}
 	}
-	if same > len(eras[0].rest)/8 {
-		t.Errorf("got %d of %d paths that always return the same, want few", same, len(eras[0].rest))
-	}
+	check.True(t, same <= len(eras[0].rest)/8,
+		"got %d of %d paths that always return the same, want few", same, len(eras[0].rest))
 	for name, pattern := range map[string]string{
 		"a tool that is retired": `404 .*is retired`, "an unknown tool": `404 .*No tool has the slug`, "an empty search": `"data":\[\]`,
 		"a tool without embeddings": `404 .*has no embeddings`, "a tool that was removed": `"tool_retired"`,
@@ -306,9 +305,7 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 	const from = 6
 	unaware := newServer(t, db)
 	unaware.get(anonymous, "/api/v1/stats")
-	if _, err := publish.Prune(t.Context(), db, from); err != nil {
-		t.Fatal(err)
-	}
+	check.Try(publish.Prune(t.Context(), db, from)).OK(t)
 	cannot := func(release int) string {
 		return fmt.Sprintf("Release %d is not available. Available releases: %d (%s) to %d (%s).", release, from, eras[from-1].date, len(eras), eras[len(eras)-1].date)
 	}
@@ -340,9 +337,8 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 		for target, want := range e.rest {
 			got := other.get(developer, with(target, "as_of", e.release))
 			text := fmt.Sprint(got.Code, " ", got.Header().Get("X-Service-Updated-At"), " ", got.Body)
-			if text != want && (got.Code != 404 || !strings.Contains(text, fmt.Sprintf("elease %d", e.release))) {
-				t.Errorf("%s as of pruned release %d: got %.200s", target, e.release, cmp.Or(text, "nothing"))
-			}
+			check.True(t, text == want || got.Code == 404 && strings.Contains(text, fmt.Sprintf("elease %d", e.release)),
+				"%s as of pruned release %d: got %.200s", target, e.release, cmp.Or(text, "nothing"))
 		}
 	}
 }
