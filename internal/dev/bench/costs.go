@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -39,20 +38,21 @@ const (
 	costReleases = 11
 )
 
-// measuredQuery is a query with its cost and CPU time.
+// measuredQuery is the cost and the CPU time of a query.
 type measuredQuery struct {
-	text string
 	cost int
 	cpu  time.Duration
-	own  time.Duration // the part of this process, which stands for the server
 }
 
-func (q measuredQuery) perUnit() time.Duration { return q.own / time.Duration(max(q.cost, 1)) }
+func (q measuredQuery) perUnit() time.Duration { return q.cpu / time.Duration(max(q.cost, 1)) }
 
 // costs measures the CPU time of thousands of generated queries, uncached, in
-// relation to their cost. BENCH_QUERIES is their number for each catalog (3000),
+// relation to their cost, with an embedded database: the catalog is in memory. BENCH_QUERIES is their number for each catalog (3000),
 // BENCH_SEED (1) selects different ones, and BENCH_TOOLS selects one catalog size.
 func costs(b *bed) {
+	if b.kind != "SQLite" {
+		return
+	}
 	setting := func(name, value string) int {
 		return check.Try(strconv.Atoi(cmp.Or(os.Getenv(name), value))).OK(b, name)
 	}
@@ -71,7 +71,7 @@ func (b *bed) measureCosts(tools, count int, seed uint64) {
 	}
 	ctx := auth.WithCaller(b.Context(), auth.Caller{Plan: auth.Pro})
 	s := testkit.Open(b, b.cfg)
-	m := &meter{bed: b, cache: cache.New(16*megabyte, nil, slog.New(slog.DiscardHandler)), backends: b.openBackends()}
+	m := &meter{bed: b, cache: cache.New(16*megabyte, nil, slog.New(slog.DiscardHandler))}
 	limits := graph.DefaultLimits
 	limits.Time = time.Minute // to measure slow queries to their end
 	m.executor = graphtest.New(graph.Config{Catalog: s, Limits: limits, Cache: m.cache, Tools: func() int { return tools }})
@@ -105,7 +105,7 @@ func (b *bed) measureCosts(tools, count int, seed uint64) {
 		keep(&unit, "unit of cost", q.cpu >= noticeable, q.perUnit() > unit.perUnit())
 	}
 	n := count + len(expensive)
-	b.Add(fmt.Sprintf("%d tools, %s", tools, b.kind), n, rejected, milli(total/time.Duration(n)),
+	b.Add(fmt.Sprintf("%d tools", tools), n, rejected, milli(total/time.Duration(n)),
 		milli(cheap.cpu), cheapGoal, milli(worst.cpu), anyGoal, unit.perUnit().Round(time.Microsecond), unitGoal)
 }
 
@@ -127,13 +127,11 @@ func expensiveQueries() (queries []string) {
 	return queries
 }
 
-// meter measures the CPU time of this process, and that of the PostgreSQL
-// backends of its database.
+// meter measures the CPU time of this process.
 type meter struct {
 	*bed
 	executor *graph.Executor
 	cache    *cache.Cache
-	backends *sql.DB // nil with SQLite
 }
 
 // measureAgain measures a query, and repeats it if it took suspiciously long.
@@ -153,55 +151,13 @@ func (m *meter) measureAgain(ctx context.Context, text string) (q measuredQuery,
 
 func (m *meter) measure(ctx context.Context, text string) (q measuredQuery, accepted bool) {
 	m.cache.Restart(0) // so that counts are not cached either
-	backends, own := m.backendTime(ctx), wait.CPU()
+	before := wait.CPU()
 	result := m.executor.Execute(ctx, graph.Request{Query: text})
-	q = measuredQuery{text: text, cost: result.Cost, own: wait.CPU() - own}
-	q.cpu = q.own + m.backendTime(ctx) - backends
+	q = measuredQuery{cost: result.Cost, cpu: wait.CPU() - before}
 	if p := result.Problem(); p != nil && p.Code != "RESPONSE_TOO_LARGE" {
 		isLong := strings.Contains(p.Message, "token limit") // nested filters add up
 		check.MustTrue(m, p.Code == "QUERY_TOO_COMPLEX" || p.Code == "BAD_USER_INPUT" || isLong, "%s: %s\n%s", p.Code, p.Message, text)
 		return q, false
 	}
 	return q, true
-}
-
-// backendTime adds up the CPU time of the database's backends, except for our own.
-func (m *meter) backendTime(ctx context.Context) (sum time.Duration) {
-	if m.backends == nil {
-		return 0
-	}
-	rows := check.Try(m.backends.QueryContext(ctx, "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")).OK(m)
-	defer rows.Close()
-	for rows.Next() {
-		var pid int
-		check.OK(m, rows.Scan(&pid))
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
-		if err != nil {
-			continue // it has ended
-		}
-		var nanoseconds time.Duration
-		check.Try(fmt.Sscan(string(text), &nanoseconds)).OK(m)
-		sum += nanoseconds
-	}
-	check.OK(m, rows.Err())
-	return sum
-}
-
-// openBackends turns off JIT compilation, and parallel workers, which exit before
-// their CPU time can be read. It also vacuums, as autovacuum would eventually.
-func (b *bed) openBackends() *sql.DB {
-	if b.kind == "SQLite" {
-		return nil
-	}
-	db := check.Try(sql.Open("postgres", b.cfg.DatabaseURL)).OK(b)
-	b.Cleanup(func() { _ = db.Close() })
-	db.SetMaxOpenConns(1)
-	for _, statement := range []string{
-		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET max_parallel_workers_per_gather = 0', current_database()); END $$",
-		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = off', current_database()); END $$",
-		"VACUUM ANALYZE",
-	} {
-		check.Try(db.ExecContext(b.Context(), statement)).OK(b)
-	}
-	return db
 }

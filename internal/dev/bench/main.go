@@ -48,7 +48,7 @@ var parts = []struct {
 		"CPU time | of pages | ratio", bulk},
 	{"saved", false, contestHeader, saved},
 	{"history", false, "100,000 tools, 50 releases that each change 1% | database | measured | goal", history},
-	{"costs", false, "catalog | queries | rejected | mean | worst of cost up to 1,000 | goal | worst | goal | worst unit of cost, ours | goal", costs},
+	{"costs", false, "catalog | queries | rejected | mean | worst of cost up to 1,000 | goal | worst | goal | worst unit of cost | goal", costs},
 	{"payers", false, "request | who pays | database | statuses | CPU time | goal | cost | per unit | goal", payers},
 	{"edge", false, "release | import | requests | hits | ratio | goal | compared | outdated | goal", edge},
 	{"files", false, "files of 100,000 tools | CPU time | goal | resident memory grows by | goal | size of the files", files},

@@ -249,16 +249,6 @@ func (w *webhookWorld) publish() {
 
 func (s *webhookServer) CloseIdleConnections() {}
 
-// idOf finds the header in the spelling that was sent, which a network would change.
-func idOf(header http.Header) string {
-	for name, values := range header {
-		if strings.EqualFold(name, "webhook-id") {
-			return values[0]
-		}
-	}
-	return ""
-}
-
 // RoundTrip is the network and the receiver.
 func (s *webhookServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	w := s.world
@@ -267,7 +257,7 @@ func (s *webhookServer) RoundTrip(request *http.Request) (*http.Response, error)
 		return nil, syscall.ECONNRESET
 	}
 	r := w.receivers[slices.IndexFunc(w.receivers, func(r *receiver) bool { return r.host == request.URL.Host })]
-	m, wait := w.arrive(s, r, idOf(request.Header), body)
+	m, wait := w.arrive(s, r, request.Header["webhook-id"][0], body)
 	if trace := httptrace.ContextClientTrace(request.Context()); trace != nil {
 		trace.WroteRequest(httptrace.WroteRequestInfo{})
 	}
