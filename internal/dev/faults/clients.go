@@ -144,7 +144,7 @@ func (s *system) send(client *http.Client, n int64, late time.Duration) read {
 	}
 	r.Status, r.ETag, r.Body = response.StatusCode, response.Header.Get("ETag"), hash(body)
 	r.Release, _ = strconv.Atoi(response.Header.Get("X-Service-Release"))
-	tried := strings.Split(response.Header.Get(servedBy), ", ")
+	tried := strings.Split(response.Header.Get("X-Served-By"), ", ")
 	r.tries = len(tried)
 	r.Server = max(0, slices.IndexFunc(s.servers, func(server *server) bool { return server.address == tried[len(tried)-1] }))
 	if bytes.Contains(body, []byte(`"UNAVAILABLE"`)) || bytes.Contains(body, []byte(`"TIMEOUT"`)) { // as GraphQL reports it

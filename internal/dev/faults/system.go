@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -222,49 +223,17 @@ func (s *system) waitForRedis() {
 	})
 }
 
-// servedBy is a response header with the servers that nginx tried. The last one
-// responded.
-const servedBy = "X-Served-By"
-
-// nginxConfig configures a load balancer. A request without a response is retried
-// on the next server, including GraphQL queries, which change nothing. Responses
-// with 503 are passed on: retrying them would count the request several times. With
-// max_fails=0, servers that restart one after the other stay in rotation.
-const nginxConfig = `
-daemon off; master_process off; pid %[1]s/nginx.pid; error_log %[1]s/nginx.log; worker_rlimit_nofile 4096;
-events { worker_connections 2048; }
-http {
-	access_log off;
-	client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-	keepalive_requests 100000;
-	upstream palmares {
-%[3]s
-		keepalive 32;
-		keepalive_timeout 2s;
-	}
-	server {
-		listen %[2]s;
-		location / {
-			proxy_pass http://palmares;
-			proxy_http_version 1.1;
-			proxy_set_header Connection "";
-			proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-			proxy_connect_timeout 1s;
-			proxy_read_timeout 15s;
-			proxy_next_upstream error timeout non_idempotent;
-			add_header ` + servedBy + ` $upstream_addr always;
-		}
-	}
-}`
+//go:embed nginx.conf
+var nginxConfig string
 
 func (s *system) startNginx() {
 	dir, address := s.TempDir(), testkit.FreeAddress(s)
-	var upstreams strings.Builder
+	upstreams := ""
 	for _, server := range s.servers {
-		fmt.Fprintf(&upstreams, "\t\tserver %s max_fails=0;\n", server.address)
+		upstreams += fmt.Sprintf("server %s max_fails=0;\n", server.address)
 	}
-	file := filepath.Join(dir, "nginx.conf")
-	check.OK(s, os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, address, upstreams.String()), 0o644))
+	config := strings.NewReplacer("DIRECTORY", dir, "ADDRESS", address, "SERVERS", upstreams).Replace(nginxConfig)
+	file := blackbox.WriteFile(s, "nginx.conf", []byte(config))
 	testkit.StartAt(s, exec.Command(testkit.Nginx.Ensure(s), "-p", dir, "-c", file), address)
 	s.base = "http://" + address
 }
