@@ -21,47 +21,54 @@ type fault struct {
 	name          string
 	long, short   time.Duration // how long it lasts; if short is 0, a short run skips it
 	inject, clear func(*system)
-	noFailure     bool          // not even an uncached read may fail
-	outage        bool          // of Redis, which servers can notice
-	patience      time.Duration // how long a new release may take, if more than maxRecovery
+	effect        effect
 }
+
+// effect is what a fault may do to readers.
+type effect int
+
+const (
+	nothingFails  effect = iota // not even an uncached read
+	databaseFails               // uncached reads are rejected
+	redisFails                  // nothing fails, but servers count by themselves
+)
 
 // faults are those of three servers, in this order.
 var faults = []fault{
-	{"none", 5 * time.Second, 0, nothing, nothing, true, false, 0},
-	{"kill -9 of the server that sends webhooks, and restart", 5 * time.Second, 3 * time.Second, killSender, restartKilled, true, false, 0},
-	{"rolling restart", time.Millisecond, time.Millisecond, nothing, restartAll, true, false, 0},
+	{"none", 5 * time.Second, 0, nothing, nothing, nothingFails},
+	{"kill -9 of the server that sends webhooks, and restart", 5 * time.Second, 3 * time.Second, killSender, restartKilled, nothingFails},
+	{"rolling restart", time.Millisecond, time.Millisecond, nothing, restartAll, nothingFails},
 	{"PostgreSQL crashes and restarts", 20 * time.Second, 3 * time.Second,
-		func(s *system) { s.postgres.Crash() }, restartPostgres, false, false, 0},
+		func(s *system) { s.postgres.Crash() }, restartPostgres, databaseFails},
 	{"PostgreSQL crashes right after an import", 5 * time.Second, 2 * time.Second, func(s *system) {
 		check.OK(s, s.publish())
 		s.postgres.Crash()
-	}, restartPostgres, false, false, 0},
+	}, restartPostgres, databaseFails},
 	{"PostgreSQL frozen", 20 * time.Second, 3 * time.Second,
-		func(s *system) { s.postgres.Freeze(s) }, func(s *system) { s.postgres.Thaw(s) }, false, false, 0},
+		func(s *system) { s.postgres.Freeze(s) }, func(s *system) { s.postgres.Thaw(s) }, databaseFails},
 	{"Redis stopped, and restarted empty", 10 * time.Second, 2 * time.Second,
-		func(s *system) { s.redis.Stop() }, func(s *system) { s.redis.Start(s) }, true, true, 0},
+		func(s *system) { s.redis.Stop() }, func(s *system) { s.redis.Start(s) }, redisFails},
 	{"Redis frozen", 10 * time.Second, 2 * time.Second,
-		func(s *system) { s.redis.Freeze() }, func(s *system) { s.redis.Thaw() }, true, true, 0},
+		func(s *system) { s.redis.Freeze() }, func(s *system) { s.redis.Thaw() }, redisFails},
 	{"Redis 10 ms away", 10 * time.Second, 2 * time.Second, func(s *system) {
 		for i := range s.servers {
 			s.proxies.Delay(redisOf(i), 10*time.Millisecond)
 		}
-	}, restoreNetwork, true, false, 0},
+	}, restoreNetwork, nothingFails},
 	{"Redis 200 ms away from one server", 10 * time.Second, 2 * time.Second,
-		func(s *system) { s.proxies.Delay(redisOf(victim), 200*time.Millisecond) }, restoreNetwork, true, true, 0},
+		func(s *system) { s.proxies.Delay(redisOf(victim), 200*time.Millisecond) }, restoreNetwork, redisFails},
 	{"network failure between a server and Redis", 10 * time.Second, 2 * time.Second,
-		func(s *system) { s.proxies.Interrupt(redisOf(victim)) }, restoreNetwork, true, true, 0},
+		func(s *system) { s.proxies.Interrupt(redisOf(victim)) }, restoreNetwork, redisFails},
 	{"network failure between a server and PostgreSQL", 20 * time.Second, 3 * time.Second,
-		func(s *system) { s.proxies.Interrupt(postgresOf(victim)) }, restoreNetwork, false, false, 0},
+		func(s *system) { s.proxies.Interrupt(postgresOf(victim)) }, restoreNetwork, databaseFails},
 }
 
 // Those with a setup or a course of their own.
 var (
 	importsFault = fault{name: "a backup is restored between imports and prunes", long: time.Minute, short: 15 * time.Second}
 	diskFault    = fault{"disk full, one server on SQLite", 10 * time.Second, 2 * time.Second, fillDisk,
-		func(s *system) { check.OK(s, os.Remove(s.fillFile())) }, true, false, 0}
-	starvedFault = fault{name: "imports of 100,000 tools while the server gets 0.2 of a core, SQLite", noFailure: true, patience: 2 * time.Minute}
+		func(s *system) { check.OK(s, os.Remove(s.fillFile())) }, nothingFails}
+	starvedFault = fault{name: "imports of 100,000 tools while the server gets 0.2 of a core, SQLite"}
 )
 
 const victim = 1 // the server that a fault of the network is about
@@ -209,10 +216,10 @@ func starved(t testing.TB, o options) []*outcome {
 		time.Sleep(starvedTurn - starvation)
 	})
 	endLoad := s.startLoad()
-	result := &outcome{fault: starvedFault}
+	result := &outcome{fault: starvedFault, patience: 2 * time.Minute}
 	for range 5 {
 		check.OK(t, s.publish())
-		result.visible = max(result.visible, waitFor(starvedFault.patience+time.Second, s.allServe))
+		result.visible = max(result.visible, waitFor(result.patience+time.Second, s.allServe))
 	}
 	feed()
 	result.cleared = s.now()

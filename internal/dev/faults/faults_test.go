@@ -50,7 +50,7 @@ func TestRequestsOfAllDays(t *testing.T) {
 
 func TestGoals(t *testing.T) {
 	good := func() *outcome {
-		return &outcome{fault: fault{name: "a fault", noFailure: true}, mayLose: 2, granted: dailyQuota}
+		return &outcome{fault: fault{name: "a fault"}, mayLose: 2, granted: dailyQuota}
 	}
 	for name, spoil := range map[string]func(*outcome){
 		"cached reads never fail":    func(o *outcome) { o.cached.failed = 1 },

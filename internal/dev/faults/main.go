@@ -161,7 +161,7 @@ var goals = []struct {
 	{"cached reads never fail", func(o *outcome) string { return count(o.cached.failed, "failed") }, false},
 	{"uncached reads fail only with 503", func(o *outcome) string { return count(o.uncached.failed, "failed otherwise") }, false},
 	{"uncached reads fail only while a database is broken", func(o *outcome) string {
-		if !o.fault.noFailure {
+		if o.fault.effect == databaseFails {
 			return ""
 		}
 		return count(o.uncached.refused, "failed")
@@ -186,7 +186,7 @@ var goals = []struct {
 		switch {
 		case o.recovered > maxRecovery:
 			return "requests failed for " + seconds(o.recovered)
-		case o.visible > max(maxRecovery, o.fault.patience):
+		case o.visible > max(maxRecovery, o.patience):
 			return "the new release took " + seconds(o.visible)
 		case o.delivered > maxRecovery:
 			return "events took " + seconds(o.delivered)

@@ -16,9 +16,10 @@ import (
 
 // outcome is the result of a fault.
 type outcome struct {
-	fault   fault
-	cleared int64
-	reads   []read
+	fault    fault
+	cleared  int64
+	reads    []read
+	patience time.Duration // how long a new release may take, if more than maxRecovery
 
 	cached, uncached          readFigures
 	recovered                 time.Duration // from the repair to the last failed request
@@ -82,7 +83,7 @@ func (s *system) measure(f fault, options options) *outcome {
 	endQuotas()
 	o.add(endLoad())
 	if s.redisOutages() > outages { // on a busy machine, Redis may be too slow during any fault
-		o.inexact = !f.outage
+		o.inexact = f.effect != redisFails
 		o.slow = o.slow || o.inexact
 		for _, h := range o.quotas {
 			if h.Model = "outage"; busy || o.inexact {

@@ -72,7 +72,7 @@ var responses = []struct{ path, want string }{
 	{`/graphql?query={tools(filter:{hasAvis:false}){meta{total}}}`, `"total":8`},
 	{"/api/v1/totals", `"active":48`},
 	{"/api/v1/openapi.json", "The license, such as `MIT`; null if unknown."},
-	{"/api/v1/openapi.json", `"summary":"Totals"`},
+	{"/api/v1/openapi.json", `"summary": "Totals"`},
 	{"/schemas/events/tool.created.json", "license"},
 	{"/schemas/feed/tool.json", "license"},
 	{`/graphql?query={changes(last:30){nodes{fields,after}}}`, "license"},
