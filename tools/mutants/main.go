@@ -127,7 +127,8 @@ func (t target) run(root string) []*mutant {
 	var tests []test
 	for i, suite := range t.suites {
 		b := binary{path: filepath.Join(dir, fmt.Sprintf("test%d", i)), dir: filepath.Join(root, suite.folder)}
-		build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+filepath.Join(dir, "overlay.json"), "-o", b.path, "./"+suite.folder)
+		build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w",
+			"-overlay="+filepath.Join(dir, "overlay.json"), "-o", b.path, "./"+suite.folder)
 		build.Dir = root
 		must.Run(build)
 		tests = append(tests, b.reach(suite.run, filepath.Join(dir, "reached"))...)
@@ -176,7 +177,8 @@ func (t target) write(root, dir string) (mutants []*mutant) {
 				continue
 			}
 			m := mutator{pkg: pkg, file: name, text: must.Get(os.ReadFile(path)), mutants: &mutants, consts: consts,
-				before: map[int][]string{}, after: map[int][]string{}, parents: map[ast.Node]ast.Node{}, imports: map[string]string{}, known: map[string]int{}}
+				before: map[int][]string{}, after: map[int][]string{},
+				parents: map[ast.Node]ast.Node{}, imports: map[string]string{}, known: map[string]int{}}
 			replace(path, m.mutate(syntax, t.only))
 		}
 		replace(filepath.Join(filepath.Dir(pkg.GoFiles[0]), "mutants.go"), "package "+pkg.Name+"\n"+helpers)

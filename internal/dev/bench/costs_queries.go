@@ -33,9 +33,10 @@ type queryGenerator struct {
 
 func newQueryGenerator(b *bed, s *store.Store, random *rand.Rand) *queryGenerator {
 	ctx := b.Context()
+	active, retired := s.Read.Tool.Query().Where(tool.RetiredAtIsNil()), s.Read.Tool.Query().Where(tool.RetiredAtNotNil())
 	return &queryGenerator{Rand: random, schema: graph.Schema(), slugs: map[string][]string{
-		"tool":        check.Try(s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).Order(tool.ByUpdatedAt(), tool.ByID()).Limit(200).Offset(2_000).IDs(ctx)).OK(b),
-		"retiredTool": check.Try(s.Read.Tool.Query().Where(tool.RetiredAtNotNil()).Order(tool.ByID()).Limit(50).IDs(ctx)).OK(b),
+		"tool":        check.Try(active.Order(tool.ByUpdatedAt(), tool.ByID()).Limit(200).Offset(2_000).IDs(ctx)).OK(b),
+		"retiredTool": check.Try(retired.Order(tool.ByID()).Limit(50).IDs(ctx)).OK(b),
 		"comparison":  check.Try(s.Read.Comparison.Query().Order(comparison.ByID()).Limit(50).IDs(ctx)).OK(b),
 		"category":    check.Try(s.Read.Category.Query().IDs(ctx)).OK(b),
 	}}

@@ -42,6 +42,7 @@ func (c contest) run(b *bed) {
 	for round := range 5 {
 		if c.ours.count > 0 {
 			b.restart()
+			b.awaitFiles()
 			c.ours.server = b.server
 			requests{server: b.server, count: 50, texts: []string{getText("/api/v1/stats", b.auth())}}.send(b)
 		}

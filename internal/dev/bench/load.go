@@ -63,7 +63,7 @@ func postText(path, body, headers string) string {
 }
 
 // send sends the requests. It ends the run if a response has another status than the
-// expected one, which 0 leaves open.
+// expected one.
 func (r requests) send(t testing.TB) results {
 	var sent, unexpected atomic.Int64
 	var all sync.WaitGroup
@@ -91,7 +91,8 @@ func (r requests) send(t testing.TB) results {
 	all.Wait()
 	took := slices.Sorted(slices.Values(slices.Concat(latencies...)))
 	check.MustTrue(t, len(took) > 0, "got no response from %s, want some", r.server.Address)
-	check.MustTrue(t, unexpected.Load() == 0 || r.status == anyStatus, "got %d of %d responses with an unexpected status, want 0", unexpected.Load(), len(took))
+	check.MustTrue(t, unexpected.Load() == 0 || r.status == anyStatus,
+		"got %d of %d responses with an unexpected status, want 0", unexpected.Load(), len(took))
 	return results{len(took), time.Since(start), took[len(took)/2], took[len(took)*99/100]}
 }
 

@@ -174,7 +174,8 @@ func (b *bed) download(query string) (first, whole time.Duration, grown int64) {
 	first = time.Since(start)
 	check.Try(io.Copy(io.Discard, response.Body)).OK(b)
 	whole = time.Since(start)
-	check.MustTrue(b, response.StatusCode == http.StatusOK && response.Header.Get("X-Total-Count") != "0", "%s: got %s, want tools", query, response.Status)
+	check.MustTrue(b, response.StatusCode == http.StatusOK && response.Header.Get("X-Total-Count") != "0",
+		"%s: got %s, want tools", query, response.Status)
 	_, peak := memoryOf(b.server)
 	return first, whole, peak - resident
 }

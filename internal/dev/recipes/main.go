@@ -84,7 +84,8 @@ func main() {
 	testkit.Main("recipes", func(t testing.TB) {
 		tree := t.TempDir()
 		// All files that git tracks or would add, except deleted ones.
-		command(t, ".", `git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'for f; do [ ! -e "$f" ] || cp --parents -p "$f" `+tree+`; done' sh`)
+		command(t, ".", `git ls-files -z --cached --others --exclude-standard |
+			xargs -0 sh -c 'for f; do [ ! -e "$f" ] || cp --parents -p "$f" `+tree+`; done' sh`)
 		for _, r := range recipes {
 			files := map[string]bool{}
 			for _, e := range r.edits {
