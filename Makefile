@@ -144,17 +144,13 @@ mutants: ## Change the rules in small ways; fails if the tests do not notice (RU
 bench: build bin/bench ## Run benchmarks on both databases (PARTS="imports cold http mcp webhooks memory large", or bulk, saved, costs, payers, history, files, edge)
 	bin/bench ./bin/palmares $(PARTS)
 
-.PHONY: profile
-profile: build bin/bench ## Write a CPU profile of a server that responds from its cache, hit.prof
-	bin/bench ./bin/palmares profile
-
 .PHONY: soak
 soak: build bin/bench ## Load a server for SOAK (default 10m), with an import every 20 s; fails if memory grows
 	bin/bench ./bin/palmares soak
 
 .PHONY: faults
-faults: build bin/faults ## Inject faults into three servers and their services under load, and check what clients see (SHORT=1, SECONDS=60)
-	bin/faults $(if $(SHORT),-short) $(if $(SECONDS),-seconds $(SECONDS)) ./bin/palmares
+faults: build bin/faults ## Inject faults into three servers and their services under load, and check what clients see (SHORT=1)
+	bin/faults $(if $(SHORT),-short) ./bin/palmares
 
 .PHONY: simulate
 simulate: ## Replay a simulated hour and print what happened (SEED=123, RUN=quotas to select a part)

@@ -7,10 +7,7 @@ tool (
 	github.com/google/go-licenses/v2
 )
 
-require (
-	golang.org/x/image v0.46.0
-	golang.org/x/tools v0.49.0
-)
+require golang.org/x/tools v0.49.0
 
 require (
 	dario.cat/mergo v1.0.0 // indirect

@@ -16,7 +16,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -33,31 +32,18 @@ import (
 	"time"
 
 	"golang.org/x/tools/go/packages"
+
+	"palmares/tools/must"
 )
 
 const goal = 85 // percent of the mutants of a target
 
-func main() {
-	if err := run(os.Getenv("RUN")); err != nil {
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1)
-	}
-}
+func main() { must.Main("mutants", func() { run(os.Getenv("RUN")) }) }
 
 // run must be called in the root of the repository.
-func run(only string) error {
-	root, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	selected, err := regexp.Compile(only)
-	if err != nil {
-		return err
-	}
-	reasons, err := readReasons(filepath.Join(root, "tools/mutants/survivors.txt"))
-	if err != nil {
-		return err
-	}
+func run(only string) {
+	root, selected := must.Get(os.Getwd()), must.Get(regexp.Compile(only))
+	reasons := readReasons(filepath.Join(root, "tools/mutants/survivors.txt"))
 	var problems []string
 	var all []*mutant
 	fmt.Print("| rules | file | mutants | killed | survived, with a reason | killed |\n|---|---|---|---|---|---|\n")
@@ -66,10 +52,7 @@ func run(only string) error {
 			continue
 		}
 		started := time.Now()
-		found, err := t.run(root)
-		if err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
-		}
+		found := t.run(root)
 		fmt.Fprintf(os.Stderr, "%s: %d mutants in %.0f s\n", t.name, len(found), time.Since(started).Seconds())
 		for _, file := range t.files {
 			of := slices.DeleteFunc(slices.Clone(found), func(m *mutant) bool { return m.file != file })
@@ -83,9 +66,8 @@ func run(only string) error {
 	}
 	printRow("**all**", "", all)
 	if problems != nil {
-		return errors.New("\n" + strings.Join(problems, "\n"))
+		must.Fail("\n%s", strings.Join(problems, "\n"))
 	}
-	return nil
 }
 
 func survivors(all []*mutant) (n int) {
@@ -104,23 +86,19 @@ func printRow(name, file string, all []*mutant) {
 
 // readReasons returns the reasons of the listed survivors. A line has a mutant and its
 // reason, separated by " // ".
-func readReasons(file string) (map[string]string, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
+func readReasons(file string) map[string]string {
 	reasons := map[string]string{}
-	for i, line := range strings.Split(string(data), "\n") {
+	for i, line := range strings.Split(string(must.Get(os.ReadFile(file))), "\n") {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		id, reason, _ := strings.Cut(line, " // ")
 		if _, known := reasons[id]; known || strings.TrimSpace(reason) == "" {
-			return nil, fmt.Errorf("%s:%d: must be a mutant that is not listed yet, and a reason after \" // \"", file, i+1)
+			must.Fail("%s:%d: must be a mutant that is not listed yet, and a reason after \" // \"", file, i+1)
 		}
 		reasons[id] = reason
 	}
-	return reasons, nil
+	return reasons
 }
 
 // compare returns how the survivors of a target differ from the listed ones.
@@ -142,29 +120,18 @@ func compare(found []*mutant, files []string, reasons map[string]string) (proble
 }
 
 // run returns the mutants of a target after running the tests on each of them.
-func (t target) run(root string) ([]*mutant, error) {
-	dir, err := os.MkdirTemp("", "mutants")
-	if err != nil {
-		return nil, err
-	}
+func (t target) run(root string) []*mutant {
+	dir := must.Get(os.MkdirTemp("", "mutants"))
 	defer os.RemoveAll(dir)
-	mutants, err := t.write(root, dir)
-	if err != nil {
-		return nil, err
-	}
+	mutants := t.write(root, dir)
 	var tests []test
 	for i, suite := range t.suites {
 		b := binary{path: filepath.Join(dir, fmt.Sprintf("test%d", i)), dir: filepath.Join(root, suite.folder)}
-		build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+filepath.Join(dir, "overlay.json"), "-o", b.path, "./"+suite.folder)
+		build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w",
+			"-overlay="+filepath.Join(dir, "overlay.json"), "-o", b.path, "./"+suite.folder)
 		build.Dir = root
-		if out, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("cannot be built: %w\n%s", err, out)
-		}
-		found, err := b.reach(suite.run, filepath.Join(dir, "reached"))
-		if err != nil {
-			return nil, err
-		}
-		tests = append(tests, found...)
+		must.Run(build)
+		tests = append(tests, b.reach(suite.run, filepath.Join(dir, "reached"))...)
 	}
 	slices.SortFunc(tests, func(a, b test) int { return cmp.Compare(a.length, b.length) })
 	var group sync.WaitGroup
@@ -181,81 +148,67 @@ func (t target) run(root string) ([]*mutant, error) {
 	}
 	close(numbers)
 	group.Wait()
-	return mutants, nil
+	return mutants
 }
 
 // write writes the mutated files and the overlay that replaces the originals by them.
-func (t target) write(root, dir string) (mutants []*mutant, err error) {
+func (t target) write(root, dir string) (mutants []*mutant) {
 	var patterns []string
 	for _, file := range t.files {
 		patterns = append(patterns, "./"+filepath.Dir(file))
 	}
 	slices.Sort(patterns)
-	loaded, err := packages.Load(&packages.Config{Dir: root, Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax |
-		packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports}, slices.Compact(patterns)...)
-	if err != nil {
-		return nil, err
-	}
+	loaded := must.Get(packages.Load(&packages.Config{Dir: root, Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax |
+		packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports}, slices.Compact(patterns)...))
 	replaced := map[string]string{}
-	replace := func(file, text string) error {
+	replace := func(file, text string) {
 		replaced[file] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replaced)))
-		return os.WriteFile(replaced[file], []byte(text), 0o644)
+		must.Do(os.WriteFile(replaced[file], []byte(text), 0o644))
 	}
 	for _, pkg := range loaded {
 		if len(pkg.Errors) > 0 {
-			return nil, pkg.Errors[0]
+			must.Do(pkg.Errors[0])
 		}
 		consts := constants(pkg)
-		var folder string
 		for _, syntax := range pkg.Syntax {
 			path := pkg.Fset.Position(syntax.Pos()).Filename
-			name, err := filepath.Rel(root, path)
-			if err != nil {
-				return nil, err
-			}
-			folder = filepath.Dir(path)
+			name := must.Get(filepath.Rel(root, path))
 			if !slices.Contains(t.files, name) {
 				continue
 			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return nil, err
-			}
-			m := mutator{pkg: pkg, file: name, text: text, mutants: &mutants, parents: map[ast.Node]ast.Node{},
-				imports: map[string]string{}, known: map[string]int{}, consts: consts}
-			if err := replace(path, m.mutate(syntax, t.only)); err != nil {
-				return nil, err
-			}
+			m := mutator{pkg: pkg, file: name, text: must.Get(os.ReadFile(path)), mutants: &mutants, consts: consts,
+				before: map[int][]string{}, after: map[int][]string{},
+				parents: map[ast.Node]ast.Node{}, imports: map[string]string{}, known: map[string]int{}}
+			replace(path, m.mutate(syntax, t.only))
 		}
-		if err := replace(filepath.Join(folder, "mutants.go"), "package "+pkg.Name+"\n"+helpers); err != nil {
-			return nil, err
-		}
+		replace(filepath.Join(filepath.Dir(pkg.GoFiles[0]), "mutants.go"), "package "+pkg.Name+"\n"+helpers)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err != nil {
-		return nil, err
-	}
-	return mutants, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o644)
+	overlay := must.Get(json.Marshal(map[string]any{"Replace": replaced}))
+	must.Do(os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o644))
+	return mutants
 }
 
 // constants returns the package's constants, except for enumerations.
 func constants(pkg *packages.Package) map[types.Object]*int {
 	found := map[types.Object]*int{}
-	for _, file := range pkg.Syntax {
-		ast.Inspect(file, func(n ast.Node) bool {
-			if g, ok := n.(*ast.GenDecl); ok && g.Tok == token.CONST {
-				for _, spec := range g.Specs {
-					spec := spec.(*ast.ValueSpec)
-					if len(spec.Values) == 0 || strings.Contains(types.ExprString(spec.Values[0]), "iota") {
-						break
-					}
-					for _, name := range spec.Names {
-						found[pkg.TypesInfo.Defs[name]] = new(int)
-					}
-				}
-			}
+	add := func(n ast.Node) bool {
+		g, ok := n.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
 			return true
-		})
+		}
+		for _, spec := range g.Specs {
+			spec := spec.(*ast.ValueSpec)
+			if len(spec.Values) == 0 || strings.Contains(types.ExprString(spec.Values[0]), "iota") {
+				break
+			}
+			for _, name := range spec.Names {
+				found[pkg.TypesInfo.Defs[name]] = new(int)
+			}
+		}
+		return true
+	}
+	for _, file := range pkg.Syntax {
+		ast.Inspect(file, add)
 	}
 	return found
 }
@@ -279,40 +232,24 @@ func (b binary) command(ctx context.Context, pattern string, env ...string) *exe
 }
 
 // reach runs each test without a mutant.
-func (b binary) reach(pattern, file string) (tests []test, err error) {
-	out, err := exec.Command(b.path, "-test.list="+pattern).Output()
-	if err != nil {
-		return nil, err
-	}
-	for name := range strings.FieldsSeq(string(out)) {
+func (b binary) reach(pattern, file string) (tests []test) {
+	for name := range strings.FieldsSeq(string(must.Run(exec.Command(b.path, "-test.list="+pattern)))) {
 		if !strings.HasPrefix(name, "Test") && !strings.HasPrefix(name, "Fuzz") || skipped.MatchString(name) {
 			continue
 		}
-		if err := os.WriteFile(file, nil, 0o644); err != nil {
-			return nil, err
-		}
+		must.Do(os.WriteFile(file, nil, 0o644))
 		started := time.Now()
-		if out, err := b.command(context.Background(), "^"+name+"$", "MUTANTS_REACHED="+file).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%s fails without a mutant: %w\n%s", name, err, out)
-		}
+		must.Run(b.command(context.Background(), "^"+name+"$", "MUTANTS_REACHED="+file)) // fails if the test does so without a mutant
 		t := test{binary: b, name: name, length: time.Since(started), reach: map[int]bool{}}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		for line := range bytes.FieldsSeq(data) {
-			number, err := strconv.Atoi(string(line))
-			if err != nil {
-				return nil, err
-			}
-			t.reach[number] = true
+		for line := range bytes.FieldsSeq(must.Get(os.ReadFile(file))) {
+			t.reach[must.Get(strconv.Atoi(string(line)))] = true
 		}
 		tests = append(tests, t)
 	}
 	if tests == nil {
-		return nil, errors.New("no test has the name " + pattern)
+		must.Fail("no test has the name %s", pattern)
 	}
-	return tests, nil
+	return tests
 }
 
 // survives reports whether no test notices a mutant. The shortest tests run first. A test

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"palmares/tools/must"
 )
 
 // code is a package whose tests notice some changes.
@@ -57,12 +59,11 @@ func TestMutants(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range code {
 		file := filepath.Join(root, name)
-		check(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		check(t, os.WriteFile(file, []byte(text), 0o644))
+		must.Do(os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(os.WriteFile(file, []byte(text), 0o644))
 	}
 	sample := target{name: "sample", files: []string{"rules/rules.go"}, only: regexp.MustCompile("^Allowed$"), suites: []suite{{"rules", "."}}}
-	found, err := sample.run(root)
-	check(t, err)
+	found := sample.run(root)
 	var killed, survived []string
 	for _, m := range found {
 		if m.survived {
@@ -91,12 +92,5 @@ func TestMutants(t *testing.T) {
 	}
 	if text := strings.Join(problems, "\n"); strings.Contains(text, "n <= 0") || strings.Contains(text, "other.go") {
 		t.Errorf("got %s, want nothing about listed survivors and other files", text)
-	}
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -30,18 +32,12 @@ type mutator struct {
 	file    string // relative to the root of the repository
 	text    []byte
 	mutants *[]*mutant
-	edits   []edit
+	before  map[int][]string // insertions before what starts at an offset, the outermost first
+	after   map[int][]string // and after what ends there, the innermost first
 	parents map[ast.Node]ast.Node
 	imports map[string]string     // the local names of packages
 	known   map[string]int        // how often a change was made in a function
 	consts  map[types.Object]*int // the package's constants, with the numbers of their mutants
-}
-
-// edit is an insertion, or the replacement of an operator.
-type edit struct {
-	at, deleted int
-	closing     bool // it ends an expression, and goes before what starts there
-	text        string
 }
 
 // quiet are calls whose removal no test should notice.
@@ -49,9 +45,10 @@ var quiet = regexp.MustCompile(`^panic\(|\.(Lock|Unlock|RLock|RUnlock|(Debug|Inf
 
 func (m *mutator) offset(p token.Pos) int { return m.pkg.Fset.Position(p).Offset }
 
-func (m *mutator) source(n ast.Node) string {
-	return strings.Join(strings.Fields(string(m.text[m.offset(n.Pos()):m.offset(n.End())])), " ")
-}
+func (m *mutator) code(n ast.Node) string { return string(m.text[m.offset(n.Pos()):m.offset(n.End())]) }
+
+// source is the code in one line.
+func (m *mutator) source(n ast.Node) string { return strings.Join(strings.Fields(m.code(n)), " ") }
 
 // add adds a mutant and returns its number.
 func (m *mutator) add(n ast.Node, format string, args ...any) int {
@@ -72,7 +69,15 @@ func (m *mutator) add(n ast.Node, format string, args ...any) int {
 
 // wrap encloses a node. An enclosing node must be wrapped first.
 func (m *mutator) wrap(n ast.Node, before, after string) {
-	m.edits = append(m.edits, edit{at: m.offset(n.Pos()), text: before}, edit{at: m.offset(n.End()), text: after, closing: true})
+	start, end := m.offset(n.Pos()), m.offset(n.End())
+	m.before[start] = append(m.before[start], before)
+	m.after[end] = append([]string{after}, m.after[end]...)
+}
+
+// replace replaces an expression by another one if a mutant is selected. The other one
+// contains no mutants, because only one is selected at a time.
+func (m *mutator) replace(n ast.Expr, id int, kind, other string) {
+	m.wrap(n, fmt.Sprintf("func() %s { if mutantOn(%d) { return %s }; return ", kind, id, other), " }()")
 }
 
 // mutate returns the text of the file with the mutants of its variables and of the
@@ -102,7 +107,16 @@ func (m *mutator) mutate(file *ast.File, only *regexp.Regexp) string {
 		}
 		ast.Inspect(d, m.visit)
 	}
-	return m.apply()
+	var out strings.Builder
+	done := 0
+	offsets := slices.AppendSeq(slices.Collect(maps.Keys(m.before)), maps.Keys(m.after))
+	slices.Sort(offsets)
+	for _, at := range slices.Compact(offsets) {
+		out.Write(m.text[done:at])
+		out.WriteString(strings.Join(m.after[at], "") + strings.Join(m.before[at], ""))
+		done = at
+	}
+	return out.String() + string(m.text[done:])
 }
 
 func (m *mutator) visit(n ast.Node) bool {
@@ -162,49 +176,59 @@ func (m *mutator) negate(n ast.Node) {
 	m.wrap(n, fmt.Sprintf("(mutantOn(%d) != (", m.add(n, "!(%s)", m.source(n))), "))")
 }
 
-// operators are the mutations of operators, and the functions that make them.
-var operators = map[token.Token]struct{ mutated, function string }{
-	token.LAND: {"||", "And"}, token.LOR: {"&&", "Or"},
-	token.LSS: {"<=", "Less"}, token.LEQ: {"<", "LessEqual"}, token.GTR: {">=", "Greater"}, token.GEQ: {">", "GreaterEqual"},
-	token.ADD: {"-", "Add"}, token.SUB: {"+", "Sub"}, token.MUL: {"/", "Mul"}, token.QUO: {"*", "Quo"}, token.REM: {"*", "Rem"},
+// operators are those that are replaced, and by which one.
+var operators = map[token.Token]string{
+	token.LAND: "||", token.LOR: "&&", token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
+	token.ADD: "-", token.SUB: "+", token.MUL: "/", token.QUO: "*", token.REM: "*",
 }
 
 func (m *mutator) binary(n *ast.BinaryExpr) bool {
 	info := m.pkg.TypesInfo
-	if info.Types[n].Value != nil && (n.Op == token.SHL || n.Op == token.SHR) {
-		return false // its operands must be constants
-	}
-	operator, ok := operators[n.Op]
-	operands, _ := info.TypeOf(n.X).Underlying().(*types.Basic)
 	if n.Op == token.SHL || n.Op == token.SHR {
-		ast.Inspect(n.X, m.visit)
+		if info.Types[n].Value == nil { // otherwise its operands must be constants
+			ast.Inspect(n.X, m.visit)
+		}
 		return false
 	}
-	switch n.Op {
-	case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
-		if isBool(info.TypeOf(n)) {
-			m.negate(n)
-		}
+	if isComparison := n.Op == token.EQL || n.Op == token.NEQ || isOrder(n.Op); isComparison && isBool(info.TypeOf(n)) {
+		m.negate(n)
 	}
-	switch n.Op {
-	case token.LAND, token.LOR:
+	other, ok := operators[n.Op]
+	kind := "bool"
+	operands, _ := info.TypeOf(n.X).Underlying().(*types.Basic)
+	switch {
+	case n.Op == token.LAND || n.Op == token.LOR:
 		ok = isBool(info.TypeOf(n.X)) && isBool(info.TypeOf(n.Y))
-	case token.ADD, token.SUB, token.MUL, token.QUO, token.REM:
-		ok = operands != nil && operands.Info()&(types.IsInteger|types.IsFloat) != 0 && info.Types[n].Value == nil
-	default:
-		ok = ok && operands != nil && operands.Info()&types.IsOrdered != 0 && info.Types[n].Value == nil
+	case operands == nil || info.Types[n].Value != nil:
+		ok = false
+	case isOrder(n.Op):
+		ok = operands.Info()&types.IsOrdered != 0
+	case ok:
+		kind, ok = m.typeName(info.TypeOf(n))
+		ok = ok && operands.Info()&(types.IsInteger|types.IsFloat) != 0
 	}
-	if !ok {
-		return true
+	if ok {
+		id := m.add(n, "%s %s %s", m.source(n.X), other, m.source(n.Y))
+		m.replace(n, id, kind, m.code(n.X)+" "+other+" "+m.code(n.Y))
 	}
-	id := m.add(n, "%s %s %s", m.source(n.X), operator.mutated, m.source(n.Y))
-	separator, end := ",", ")"
-	if n.Op == token.LAND || n.Op == token.LOR {
-		separator, end = ", func() bool { return (", ") })"
-	}
-	m.wrap(n, fmt.Sprintf("mutant%s(%d, ", operator.function, id), end)
-	m.edits = append(m.edits, edit{at: m.offset(n.OpPos), deleted: len(n.Op.String()), text: separator})
 	return true
+}
+
+func isOrder(op token.Token) bool {
+	return op == token.LSS || op == token.LEQ || op == token.GTR || op == token.GEQ
+}
+
+// typeName returns how the file writes a type, unless it does not import its package.
+func (m *mutator) typeName(t types.Type) (name string, ok bool) {
+	ok = true
+	name = types.TypeString(t, func(p *types.Package) string {
+		if p == m.pkg.Types {
+			return ""
+		}
+		ok = ok && m.imports[p.Path()] != ""
+		return m.imports[p.Path()]
+	})
+	return name, ok
 }
 
 // number replaces a number.
@@ -228,21 +252,19 @@ func (m *mutator) number(n ast.Expr, id int) {
 			return // another result says that it has no meaning
 		}
 	}
-	imported := true
-	name := types.TypeString(value.Type, func(p *types.Package) string {
-		if p == m.pkg.Types {
-			return ""
-		}
-		imported = m.imports[p.Path()] != ""
-		return m.imports[p.Path()]
-	})
-	if !imported {
+	name, ok := m.typeName(value.Type)
+	if !ok {
 		return
 	}
 	if id == 0 {
 		id = m.add(n, "another number than %s in %s", m.source(n), m.line(n))
 	}
-	m.wrap(n, fmt.Sprintf("mutantNumber[%s](%d, ", name, id), ")")
+	// Durations are numbers of nanoseconds, and limits are large: one more would be the same.
+	other := m.code(n) + " + 1"
+	if constant.Compare(value.Value, token.GTR, constant.MakeInt64(100)) && basic.Kind() != types.Byte {
+		other = m.code(n) + " * 2"
+	}
+	m.replace(n, id, name, name+"("+other+")")
 }
 
 // line returns the line around a node, without its comment.
@@ -327,51 +349,14 @@ func (m *mutator) returns(n *ast.ReturnStmt) {
 			zeros = append(zeros, "*new("+m.source(field.Type)+")")
 		}
 	}
-	m.edits = append(m.edits, edit{at: m.offset(n.Pos()),
-		text: fmt.Sprintf("if mutantOn(%d) { return %s }; ", m.add(n, "zero instead of %s", m.source(n)), strings.Join(zeros, ", "))})
+	zero := fmt.Sprintf("if mutantOn(%d) { return %s }; ", m.add(n, "zero instead of %s", m.source(n)), strings.Join(zeros, ", "))
+	m.before[m.offset(n.Pos())] = append(m.before[m.offset(n.Pos())], zero)
 }
 
-// apply returns the edited text. Where expressions start or end together, the outer one
-// was added first.
-func (m *mutator) apply() string {
-	type numbered struct {
-		edit
-		order int
-	}
-	var all []numbered
-	for i, e := range m.edits {
-		if e.closing {
-			i = -i
-		}
-		all = append(all, numbered{e, i})
-	}
-	slices.SortFunc(all, func(a, b numbered) int {
-		switch {
-		case a.at != b.at:
-			return a.at - b.at
-		case a.closing != b.closing && a.closing:
-			return -1
-		case a.closing != b.closing:
-			return 1
-		}
-		return a.order - b.order
-	})
-	var out strings.Builder
-	done := 0
-	for _, e := range all {
-		out.Write(m.text[done:e.at])
-		out.WriteString(e.text)
-		done = e.at + e.deleted
-	}
-	out.Write(m.text[done:])
-	return out.String()
-}
-
-// helpers are the functions that mutants call. With MUTANT=0, they write the numbers of
-// the mutants that a test reaches to a file.
+// helpers has the function that mutants call. If a file is named, it writes the numbers of
+// the mutants that a test reaches to that.
 const helpers = `
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -389,62 +374,5 @@ func mutantOn(id int) bool {
 		}
 	}
 	return id == mutantSelected
-}
-
-type mutantInteger interface {
-	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
-}
-
-type mutantNumeric interface{ mutantInteger | ~float32 | ~float64 }
-
-func mutantIf[T any](id int, mutated, original func() T) T {
-	if mutantOn(id) {
-		return mutated()
-	}
-	return original()
-}
-
-// Durations are numbers of nanoseconds, and limits are large: one more would be the same.
-func mutantNumber[T mutantNumeric](id int, n T) T {
-	return mutantIf(id, func() T {
-		if n > 100 {
-			return n * 2
-		}
-		return n + 1
-	}, func() T { return n })
-}
-
-func mutantAnd(id int, a bool, b func() bool) bool {
-	return mutantIf(id, func() bool { return a || b() }, func() bool { return a && b() })
-}
-func mutantOr(id int, a bool, b func() bool) bool {
-	return mutantIf(id, func() bool { return a && b() }, func() bool { return a || b() })
-}
-func mutantLess[T cmp.Ordered](id int, a, b T) bool {
-	return mutantIf(id, func() bool { return a <= b }, func() bool { return a < b })
-}
-func mutantLessEqual[T cmp.Ordered](id int, a, b T) bool {
-	return mutantIf(id, func() bool { return a < b }, func() bool { return a <= b })
-}
-func mutantGreater[T cmp.Ordered](id int, a, b T) bool {
-	return mutantIf(id, func() bool { return a >= b }, func() bool { return a > b })
-}
-func mutantGreaterEqual[T cmp.Ordered](id int, a, b T) bool {
-	return mutantIf(id, func() bool { return a > b }, func() bool { return a >= b })
-}
-func mutantAdd[T mutantNumeric](id int, a, b T) T {
-	return mutantIf(id, func() T { return a - b }, func() T { return a + b })
-}
-func mutantSub[T mutantNumeric](id int, a, b T) T {
-	return mutantIf(id, func() T { return a + b }, func() T { return a - b })
-}
-func mutantMul[T mutantNumeric](id int, a, b T) T {
-	return mutantIf(id, func() T { return a / b }, func() T { return a * b })
-}
-func mutantQuo[T mutantNumeric](id int, a, b T) T {
-	return mutantIf(id, func() T { return a * b }, func() T { return a / b })
-}
-func mutantRem[T mutantInteger](id int, a, b T) T {
-	return mutantIf(id, func() T { return a * b }, func() T { return a % b })
 }
 `

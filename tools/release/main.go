@@ -27,9 +27,12 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"palmares/tools/must"
 )
 
 // release is what all archives have in common.
@@ -48,84 +51,56 @@ func main() {
 	flag.StringVar(&r.lister, "lister", "", "path of cyclonedx-gomod")
 	flag.StringVar(&r.assets, "assets", "", "folder of the npm project")
 	flag.Parse()
-	if err := r.run(flag.Args()); err != nil {
-		fmt.Fprintf(os.Stderr, "release: %v\n", err)
-		os.Exit(1)
-	}
+	must.Main("release", func() { r.run(flag.Args()) })
 }
 
-func (r *release) run(platforms []string) error {
-	head, err := output(nil, "git", "log", "-1", "--format=%H %ct")
-	if err != nil {
-		return err
-	}
+func (r *release) run(platforms []string) {
 	var seconds int64
-	if _, err := fmt.Sscan(string(head), &r.commit, &seconds); err != nil {
-		return err
-	}
+	must.Get(fmt.Sscan(run("git", "log", "-1", "--format=%H %ct"), &r.commit, &seconds))
 	r.time = time.Unix(seconds, 0).UTC()
-	if err := errors.Join(os.RemoveAll(r.out), os.MkdirAll(r.out, 0o755)); err != nil {
-		return err
-	}
-	packages, err := r.npmPackages()
-	if err != nil {
-		return err
-	}
+	must.Do(errors.Join(os.RemoveAll(r.out), os.MkdirAll(r.out, 0o755)))
+	packages := r.npmPackages()
 	for _, platform := range platforms {
 		fmt.Println("building", platform)
-		if err := r.build(platform, packages); err != nil {
-			return fmt.Errorf("%s: %w", platform, err)
-		}
+		r.build(platform, packages)
 	}
-	return r.writeSums()
+	var sums strings.Builder // in the format of sha256sum
+	for _, entry := range must.Get(os.ReadDir(r.out)) {
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(must.Get(os.ReadFile(filepath.Join(r.out, entry.Name())))), entry.Name())
+	}
+	r.write("SHA256SUMS", []byte(sums.String()))
+}
+
+func (r *release) write(name string, data []byte) {
+	must.Do(os.WriteFile(filepath.Join(r.out, name), data, 0o644))
 }
 
 // build makes the archive of a platform and the list of its components.
-func (r *release) build(platform string, packages *document) error {
+func (r *release) build(platform string, packages *document) {
 	system, processor, ok := strings.Cut(platform, "/")
 	if !ok {
-		return errors.New("must have the form linux/amd64")
+		must.Fail("%s: must have the form linux/amd64", platform)
 	}
 	name := fmt.Sprintf("palmares-%s-%s-%s", r.version, system, processor)
-	work, err := os.MkdirTemp("", "palmares-release-")
-	if err != nil {
-		return err
-	}
+	work := must.Get(os.MkdirTemp("", "palmares-release-"))
 	defer os.RemoveAll(work)
-	program := filepath.Join(work, "palmares")
+	program, write, ending := filepath.Join(work, "palmares"), writeTar, ".tar.gz"
 	if system == "windows" {
-		program += ".exe"
+		program, write, ending = program+".exe", writeZip, ".zip"
 	}
-	_, err = output([]string{"GOOS=" + system, "GOARCH=" + processor, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0"},
-		"go", "build", "-trimpath", "-buildvcs=false", "-o", program,
+	compile := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program,
 		"-ldflags", fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.commit=%s", r.version, r.commit), "./cmd/palmares")
-	if err != nil {
-		return err
-	}
-	components, err := r.components(program, packages)
-	if err != nil {
-		return err
-	}
-	if err := components.write(filepath.Join(r.out, name+".cdx.json")); err != nil {
-		return err
-	}
-	notices, err := r.notices(components)
-	if err != nil {
-		return err
-	}
-	contents := files{"NOTICES.txt": {notices, 0o644}}
-	if err := errors.Join(contents.add(filepath.Base(program), program, 0o755), contents.add("README.md", "README.md", 0o644), contents.addFolder("deploy")); err != nil {
-		return err
-	}
-	write, ending := writeTar, ".tar.gz"
-	if system == "windows" {
-		write, ending = writeZip, ".zip"
-	}
+	compile.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
+	must.Run(compile)
+	components := r.components(program, packages)
+	r.write(name+".cdx.json", append(must.Get(json.MarshalIndent(components, "", "  ")), '\n'))
+	contents := files{"NOTICES.txt": {r.notices(components), 0o644}}
+	contents.add(filepath.Base(program), program, 0o755)
+	contents.add("README.md", "README.md", 0o644)
+	contents.addFolder("deploy")
 	var archive bytes.Buffer
-	if err := write(&archive, name, contents, r.time); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(r.out, name+ending), archive.Bytes(), 0o644)
+	write(&archive, name, contents, r.time)
+	r.write(name+ending, archive.Bytes())
 }
 
 // document is a list of components. What is not read is left as the tools wrote it.
@@ -141,15 +116,8 @@ type document struct {
 
 // components lists the Go modules of a program and the npm packages that are embedded in
 // it, without what differs from run to run: times, and hashes of the tools.
-func (r *release) components(program string, packages *document) (*document, error) {
-	text, err := output(nil, r.lister, "bin", "-json", "-noserial", "-std", "-version", "v"+strings.TrimPrefix(r.version, "v"), program)
-	if err != nil {
-		return nil, err
-	}
-	var d document
-	if err := json.Unmarshal(text, &d); err != nil {
-		return nil, err
-	}
+func (r *release) components(program string, packages *document) *document {
+	d := parse(run(r.lister, "bin", "-json", "-noserial", "-std", "-version", "v"+strings.TrimPrefix(r.version, "v"), program))
 	delete(d.Metadata, "timestamp")
 	tools, _ := d.Metadata["tools"].([]any)
 	for _, tool := range tools {
@@ -159,44 +127,30 @@ func (r *release) components(program string, packages *document) (*document, err
 	d.Metadata["tools"] = append(tools, npm...)
 	d.Components = append(d.Components, packages.Components...)
 	d.Dependencies = append(d.Dependencies, packages.Dependencies...)
-	return &d, nil
+	return d
 }
 
 // npmPackages lists the packages of the lock file. One of them claims to need other
 // versions of its peers than there are, which it works with.
-func (r *release) npmPackages() (*document, error) {
-	text, err := output(nil, "npm", "sbom", "--prefix", r.assets, "--package-lock-only", "--legacy-peer-deps", "--sbom-format", "cyclonedx",
-		"--omit", "dev", "--omit", "optional", "--sbom-type", "application")
-	if err != nil {
-		return nil, err
-	}
-	var d document
-	return &d, json.Unmarshal(text, &d)
+func (r *release) npmPackages() *document {
+	return parse(run("npm", "sbom", "--prefix", r.assets, "--package-lock-only", "--legacy-peer-deps", "--sbom-format", "cyclonedx",
+		"--omit", "dev", "--omit", "optional", "--sbom-type", "application"))
 }
 
-func (d *document) write(name string) error {
-	text, err := json.MarshalIndent(d, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(name, append(text, '\n'), 0o644)
+func parse(text string) *document {
+	var d document
+	must.Do(json.Unmarshal([]byte(text), &d))
+	return &d
 }
+
+var noticeName = regexp.MustCompile(`(?i)^(LICENSE|LICENCE|COPYING|NOTICE|UNLICENSE)`)
 
 // notices returns the license texts of all components.
-func (r *release) notices(d *document) ([]byte, error) {
-	listed, err := output(nil, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", "all")
-	if err != nil {
-		return nil, err
-	}
-	root, err := output(nil, "go", "env", "GOROOT")
-	if err != nil {
-		return nil, err
-	}
-	folders := map[string]string{"std": strings.TrimSpace(string(root))}
-	for line := range strings.Lines(string(listed)) {
-		if name, folder, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			folders[name] = folder
-		}
+func (r *release) notices(d *document) []byte {
+	folders := map[string]string{"std": strings.TrimSpace(run("go", "env", "GOROOT"))}
+	for line := range strings.Lines(run("go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", "all")) {
+		name, folder, _ := strings.Cut(strings.TrimSpace(line), " ")
+		folders[name] = folder
 	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "palmares %s contains these components.\n", r.version)
@@ -204,29 +158,20 @@ func (r *release) notices(d *document) ([]byte, error) {
 		name := fmt.Sprint(c["name"])
 		folder := cmp.Or(folders[name], filepath.Join(r.assets, "node_modules", filepath.FromSlash(name)))
 		fmt.Fprintf(&out, "\n%s\n%s %v\n", strings.Repeat("=", 80), name, c["version"])
-		if licenses, err := json.Marshal(c["licenses"]); err == nil && c["licenses"] != nil {
-			fmt.Fprintf(&out, "%s\n", licenses)
+		if c["licenses"] != nil {
+			fmt.Fprintf(&out, "%s\n", must.Get(json.Marshal(c["licenses"])))
 		}
 		entries, err := os.ReadDir(folder)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // an optional package of another platform
-			return nil, err
+		if !errors.Is(err, fs.ErrNotExist) { // an optional package of another platform
+			must.Do(err)
 		}
 		for _, entry := range entries {
-			if upper := strings.ToUpper(entry.Name()); entry.IsDir() || !isNotice(upper) {
-				continue
+			if !entry.IsDir() && noticeName.MatchString(entry.Name()) {
+				fmt.Fprintf(&out, "\n%s\n", bytes.TrimSpace(must.Get(os.ReadFile(filepath.Join(folder, entry.Name())))))
 			}
-			text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
-			if err != nil {
-				return nil, err
-			}
-			fmt.Fprintf(&out, "\n%s\n", bytes.TrimSpace(text))
 		}
 	}
-	return out.Bytes(), nil
-}
-
-func isNotice(name string) bool {
-	return slices.ContainsFunc([]string{"LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return out.Bytes()
 }
 
 // file is a file of an archive.
@@ -238,92 +183,42 @@ type file struct {
 // files are those of an archive, by path.
 type files map[string]file
 
-func (f files) add(name, source string, mode fs.FileMode) error {
-	data, err := os.ReadFile(source)
-	f[name] = file{data, mode}
-	return err
+func (f files) add(name, source string, mode fs.FileMode) {
+	f[name] = file{must.Get(os.ReadFile(source)), mode}
 }
 
 // addFolder adds the files of a folder that git tracks: others may be secret.
-func (f files) addFolder(folder string) error {
-	listed, err := output(nil, "git", "ls-files", "-s", "--", folder)
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(string(listed)) { // such as "100755 HASH 0\tNAME"
+func (f files) addFolder(folder string) {
+	for line := range strings.Lines(run("git", "ls-files", "-s", "--", folder)) { // such as "100755 HASH 0\tNAME"
 		fields, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		mode := fs.FileMode(0o644)
 		if strings.HasPrefix(fields, "100755") {
 			mode = 0o755
 		}
-		if err := f.add(name, filepath.FromSlash(name), mode); err != nil {
-			return err
-		}
+		f.add(name, filepath.FromSlash(name), mode)
 	}
-	return nil
 }
 
-func writeTar(w io.Writer, folder string, all files, modified time.Time) error {
-	compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+func writeTar(w io.Writer, folder string, all files, modified time.Time) {
+	compressed := must.Get(gzip.NewWriterLevel(w, gzip.BestCompression))
 	archive := tar.NewWriter(compressed)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		f := all[name]
 		header := &tar.Header{Name: path.Join(folder, name), Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: modified, Format: tar.FormatPAX}
-		if err := archive.WriteHeader(header); err != nil {
-			return err
-		}
-		if _, err := archive.Write(f.data); err != nil {
-			return err
-		}
+		must.Do(archive.WriteHeader(header))
+		must.Get(archive.Write(f.data))
 	}
-	return errors.Join(archive.Close(), compressed.Close())
+	must.Do(errors.Join(archive.Close(), compressed.Close()))
 }
 
-func writeZip(w io.Writer, folder string, all files, modified time.Time) error {
+func writeZip(w io.Writer, folder string, all files, modified time.Time) {
 	archive := zip.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		header := &zip.FileHeader{Name: path.Join(folder, name), Method: zip.Deflate, Modified: modified}
 		header.SetMode(all[name].mode)
-		f, err := archive.CreateHeader(header)
-		if err != nil {
-			return err
-		}
-		if _, err := f.Write(all[name].data); err != nil {
-			return err
-		}
+		must.Get(must.Get(archive.CreateHeader(header)).Write(all[name].data))
 	}
-	return archive.Close()
+	must.Do(archive.Close())
 }
 
-// writeSums writes the checksums in the format of sha256sum.
-func (r *release) writeSums() error {
-	entries, err := os.ReadDir(r.out)
-	if err != nil {
-		return err
-	}
-	var sums strings.Builder
-	for _, entry := range entries {
-		data, err := os.ReadFile(filepath.Join(r.out, entry.Name()))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), entry.Name())
-	}
-	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(sums.String()), 0o644)
-}
-
-// output runs a command and returns what it prints.
-func output(env []string, name string, args ...string) ([]byte, error) {
-	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), env...)
-	var failure bytes.Buffer
-	cmd.Stderr = &failure
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", name, err, &failure)
-	}
-	return out, nil
-}
+func run(name string, args ...string) string { return string(must.Run(exec.Command(name, args...))) }

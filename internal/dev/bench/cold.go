@@ -8,28 +8,20 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
-	"runtime"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
-	"palmares/ent"
-	"palmares/graph"
-	"palmares/graph/graphtest"
+	_ "github.com/lib/pq" // for the baseline
+
 	"palmares/internal/core/store"
-	"palmares/internal/dev/check"
-	"palmares/internal/dev/load"
-	"palmares/internal/dev/testkit"
-	"palmares/internal/dev/testkit/wait"
 )
 
 const toolFields = `slug name domain categorySlug icpCode pricing price score verifiability tagline canonicalUrl avisUrl alternativesUrl updatedAt`
 
 // The same list with links, over GraphQL.
-const linkedQuery = `query ($page: Int!, $score: Float!) {tools(page: $page, filter: {scoreMin: $score}) {meta {total} items {` + toolFields + `
-	category {slug label} comparisons {slug title updatedAt toolA {slug name score} toolB {slug name score}}}}}`
+const linkedQuery = `query ($page: Int!, $score: Float!) {tools(page: $page, filter: {scoreMin: $score}) {meta {total} items {` + toolFields +
+	` category {slug label} comparisons {slug title updatedAt toolA {slug name score} toolB {slug name score}}}}}`
 
 // toolRow is a tool as the baseline encodes it.
 type toolRow struct {
@@ -65,34 +57,37 @@ type toolLink struct {
 }
 
 type toolList struct {
-	Data []toolRow `json:"data"`
-	Meta struct {
-		Total, Page, Limit, Pages int
-	} `json:"meta"`
+	Data []toolRow                               `json:"data"`
+	Meta struct{ Total, Page, Limit, Pages int } `json:"meta"`
 }
 
 // baseline is a hand-written reader of the catalog without GraphQL. It has
-// prepared statements, indexes for them and as many connections as palmares.
+// prepared statements, indexes for them and as many connections as palmares, and an
+// error ends the request.
 type baseline struct {
-	db                                                          *sql.DB
 	tool, list, listOf, count, countOf, linked, comparisonsOf50 *sql.Stmt
 }
 
 const (
-	baselineColumns = `t.slug, t.name, t.domain, t.category_slug, t.icp, t.pricing, t.price, t.score, t.verifiability, t.tagline, t.canonical_url, t.avis_url, t.alternatives_url, t.updated_at`
-	baselineActive  = ` WHERE t.retired_at IS NULL AND t.score >= $1`
-	baselineOrder   = ` ORDER BY t.score DESC, t.slug LIMIT 50 OFFSET $2`
+	baselineTools = `SELECT t.slug, t.name, t.domain, t.category_slug, t.icp, t.pricing, t.price, t.score, t.verifiability, t.tagline, ` +
+		`t.canonical_url, t.avis_url, t.alternatives_url, t.updated_at`
+	baselineActive = ` WHERE t.retired_at IS NULL AND t.score >= $1`
+	baselineOrder  = ` ORDER BY t.score DESC, t.slug LIMIT 50 OFFSET $2`
 )
 
-func openBaseline(cfg store.Config) (*baseline, error) {
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func openBaseline(cfg store.Config) *baseline {
 	driver, dsn := "sqlite", "file:"+store.File(cfg.DataDir)+"?_pragma=busy_timeout(5000)"
 	if cfg.DatabaseURL != "" {
 		driver, dsn = "postgres", cfg.DatabaseURL+"&sslmode=disable&binary_parameters=yes"
 	}
-	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		return nil, err
-	}
+	db := must(sql.Open(driver, dsn))
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	for _, statement := range []string{
@@ -100,40 +95,30 @@ func openBaseline(cfg store.Config) (*baseline, error) {
 		"CREATE INDEX IF NOT EXISTS baseline_category ON tools (category_slug, score DESC, slug) WHERE retired_at IS NULL",
 		"ANALYZE tools",
 	} {
-		if _, err := db.Exec(statement); err != nil {
-			return nil, err
-		}
+		must(db.Exec(statement))
 	}
-	h := &baseline{db: db}
-	in := make([]string, 50)
-	for i := range in {
-		in[i] = fmt.Sprintf("$%d", i+1)
+	var fifty []string
+	for i := range 50 {
+		fifty = append(fifty, fmt.Sprintf("$%d", i+1))
 	}
-	for target, text := range map[**sql.Stmt]string{
-		&h.tool:    "SELECT " + baselineColumns + " FROM tools t WHERE t.retired_at IS NULL AND t.slug = $1",
-		&h.list:    "SELECT " + baselineColumns + " FROM tools t" + baselineActive + baselineOrder,
-		&h.listOf:  "SELECT " + baselineColumns + " FROM tools t" + baselineActive + " AND t.category_slug = $3" + baselineOrder,
-		&h.count:   "SELECT count(*) FROM tools t" + baselineActive,
-		&h.countOf: "SELECT count(*) FROM tools t" + baselineActive + " AND t.category_slug = $2",
-		&h.linked:  "SELECT " + baselineColumns + ", c.label FROM tools t JOIN categories c ON c.slug = t.category_slug" + baselineActive + baselineOrder,
-		&h.comparisonsOf50: `SELECT c.slug, c.title, c.updated_at, a.slug, a.name, a.score, b.slug, b.name, b.score FROM comparisons c
+	in := " IN (" + strings.Join(fifty, ", ") + ")"
+	prepare := func(text string) *sql.Stmt { return must(db.Prepare(text)) }
+	return &baseline{
+		tool:    prepare(baselineTools + " FROM tools t WHERE t.retired_at IS NULL AND t.slug = $1"),
+		list:    prepare(baselineTools + " FROM tools t" + baselineActive + baselineOrder),
+		listOf:  prepare(baselineTools + " FROM tools t" + baselineActive + " AND t.category_slug = $3" + baselineOrder),
+		count:   prepare("SELECT count(*) FROM tools t" + baselineActive),
+		countOf: prepare("SELECT count(*) FROM tools t" + baselineActive + " AND t.category_slug = $2"),
+		linked:  prepare(baselineTools + ", c.label FROM tools t JOIN categories c ON c.slug = t.category_slug" + baselineActive + baselineOrder),
+		comparisonsOf50: prepare(`SELECT c.slug, c.title, c.updated_at, a.slug, a.name, a.score, b.slug, b.name, b.score FROM comparisons c
 			JOIN tools a ON a.slug = c.tool_a_slug JOIN tools b ON b.slug = c.tool_b_slug
-			WHERE c.published AND (c.tool_a_slug IN (` + strings.Join(in, ", ") + `) OR c.tool_b_slug IN (` + strings.Join(in, ", ") + `)) ORDER BY c.updated_at DESC, c.slug`,
-	} {
-		if *target, err = db.Prepare(text); err != nil {
-			return nil, err
-		}
+			WHERE c.published AND (c.tool_a_slug` + in + ` OR c.tool_b_slug` + in + `) ORDER BY c.updated_at DESC, c.slug`),
 	}
-	return h, nil
 }
 
-func readTools(ctx context.Context, statement *sql.Stmt, labels bool, args ...any) ([]toolRow, error) {
-	rows, err := statement.QueryContext(ctx, args...)
-	if err != nil {
-		return nil, err
-	}
+func readTools(ctx context.Context, statement *sql.Stmt, labels bool, args ...any) (tools []toolRow) {
+	rows := must(statement.QueryContext(ctx, args...))
 	defer rows.Close()
-	var tools []toolRow
 	for rows.Next() {
 		var t toolRow
 		columns := []any{&t.Slug, &t.Name, &t.Domain, &t.Category, &t.Icp, &t.Pricing, &t.Price, &t.Score, &t.Verifiability,
@@ -141,258 +126,136 @@ func readTools(ctx context.Context, statement *sql.Stmt, labels bool, args ...an
 		if labels {
 			columns = append(columns, &t.Label)
 		}
-		if err := rows.Scan(columns...); err != nil {
-			return nil, err
-		}
+		must(0, rows.Scan(columns...))
 		tools = append(tools, t)
 	}
-	return tools, rows.Err()
+	return must(tools, rows.Err())
 }
 
 // readList reads a page of tools with a minimum score, optionally of a category.
-func (h *baseline) readList(ctx context.Context, page int, score float64, category string) (list toolList, err error) {
+func (h *baseline) readList(ctx context.Context, page int, score float64, category string) (list toolList) {
 	count, rows, countArgs, rowArgs := h.count, h.list, []any{score}, []any{score, (page - 1) * 50}
 	if category != "" {
 		count, rows, countArgs, rowArgs = h.countOf, h.listOf, append(countArgs, category), append(rowArgs, category)
 	}
-	if err := count.QueryRowContext(ctx, countArgs...).Scan(&list.Meta.Total); err != nil {
-		return list, err
-	}
+	must(0, count.QueryRowContext(ctx, countArgs...).Scan(&list.Meta.Total))
 	list.Meta.Page, list.Meta.Limit, list.Meta.Pages = page, 50, (list.Meta.Total+49)/50
-	list.Data, err = readTools(ctx, rows, false, rowArgs...)
-	return list, err
+	list.Data = readTools(ctx, rows, false, rowArgs...)
+	return list
 }
 
 // readLinked reads a page of tools with their categories and comparisons.
-func (h *baseline) readLinked(ctx context.Context, page int, score float64) (list toolList, err error) {
-	if err := h.count.QueryRowContext(ctx, score).Scan(&list.Meta.Total); err != nil {
-		return list, err
-	}
-	if list.Data, err = readTools(ctx, h.linked, true, score, (page-1)*50); err != nil || len(list.Data) == 0 {
-		return list, err
+func (h *baseline) readLinked(ctx context.Context, page int, score float64) (list toolList) {
+	must(0, h.count.QueryRowContext(ctx, score).Scan(&list.Meta.Total))
+	if list.Data = readTools(ctx, h.linked, true, score, (page-1)*50); len(list.Data) == 0 {
+		return list
 	}
 	args, at := make([]any, 50), map[string]*toolRow{}
 	for i := range args {
 		t := &list.Data[min(i, len(list.Data)-1)]
 		args[i], at[t.Slug] = t.Slug, t
 	}
-	rows, err := h.comparisonsOf50.QueryContext(ctx, args...)
-	if err != nil {
-		return list, err
-	}
+	rows := must(h.comparisonsOf50.QueryContext(ctx, args...))
 	defer rows.Close()
 	for rows.Next() {
 		var c comparisonRow
 		a, b := &c.Tools[0], &c.Tools[1]
-		if err := rows.Scan(&c.Slug, &c.Title, &c.UpdatedAt, &a.Slug, &a.Name, &a.Score, &b.Slug, &b.Name, &b.Score); err != nil {
-			return list, err
-		}
+		must(0, rows.Scan(&c.Slug, &c.Title, &c.UpdatedAt, &a.Slug, &a.Name, &a.Score, &b.Slug, &b.Name, &b.Score))
 		for _, link := range c.Tools {
 			if t := at[link.Slug]; t != nil && len(t.Comparisons) < 10 {
 				t.Comparisons = append(t.Comparisons, c)
 			}
 		}
 	}
-	return list, rows.Err()
+	return must(list, rows.Err())
 }
 
 // handle adds the paths of the baseline to a bare server.
 func (h *baseline) handle(mux *http.ServeMux, write func(w http.ResponseWriter, body []byte)) {
-	add := func(pattern string, read func(r *http.Request, query url.Values) (any, error)) {
+	add := func(pattern string, read func(r *http.Request, query url.Values) any) {
 		mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) {
-			value, err := read(r, r.URL.Query())
-			if err != nil {
-				w.WriteHeader(http.StatusInternalServerError)
-				return
-			}
-			body, _ := json.Marshal(value)
-			write(w, body)
+			write(w, must(json.Marshal(read(r, r.URL.Query()))))
 		})
 	}
-	number := func(query url.Values, name string) float64 {
-		n, _ := strconv.ParseFloat(query.Get(name), 64)
-		return n
+	position := func(query url.Values) (page int, score float64) {
+		return must(strconv.Atoi(query.Get("page"))), must(strconv.ParseFloat(query.Get("score_min"), 64))
 	}
-	add("/list", func(r *http.Request, query url.Values) (any, error) {
-		return h.readList(r.Context(), int(number(query, "page")), number(query, "score_min"), query.Get("category"))
+	add("/list", func(r *http.Request, query url.Values) any {
+		page, score := position(query)
+		return h.readList(r.Context(), page, score, query.Get("category"))
 	})
-	add("/linked", func(r *http.Request, query url.Values) (any, error) {
-		return h.readLinked(r.Context(), int(number(query, "page")), number(query, "score_min"))
+	add("/linked", func(r *http.Request, query url.Values) any {
+		page, score := position(query)
+		return h.readLinked(r.Context(), page, score)
 	})
-	add("/tools/{slug}", func(r *http.Request, _ url.Values) (any, error) {
-		tools, err := readTools(r.Context(), h.tool, false, r.PathValue("slug"))
-		return append(tools, toolRow{})[0], err
+	add("/tools/{slug}", func(r *http.Request, _ url.Values) any {
+		return readTools(r.Context(), h.tool, false, r.PathValue("slug"))[0]
 	})
 }
 
 // cold compares uncached requests with hand-written SQL.
-func cold(t testing.TB) {
-	table := load.NewTable("uncached, over HTTP, 16 connections, 5,000 tools", "database", "palmares, req/s", "baseline", "ratio", "goal", "p50", "p99", "allocations", "baseline")
-	for _, kind := range kinds {
-		progress("%s, uncached requests against hand-written SQL", kind)
-		cfg, server, key := serveCatalog(t, kind, 5_000)
-		other, _ := startBare(t, server, key, cfg)
-		categories, slugs := fetchSlugs(t, server.Address, "/api/v1/categories?"), fetchSlugs(t, server.Address, "/api/v1/pricing?limit=200&")
-		random := rand.New(rand.NewPCG(1, 2))
-		var lists, baselineLists, linked, baselineLinked, tools, baselineTools []string
-		for range 5_000 {
-			query := fmt.Sprintf("?page=%d&score_min=%.6f", 1+random.IntN(5), random.Float64()*4)
-			linked = append(linked, postText("/graphql", fmt.Sprintf(`{"query":%q,"variables":{"page":%d,"score":%.6f}}`, strings.Join(strings.Fields(linkedQuery), " "), 1+random.IntN(5), random.Float64()*4), bearer(key)))
-			baselineLinked = append(baselineLinked, getText("/linked"+query, ""))
-			if random.IntN(2) == 0 {
-				query += "&category=" + categories[random.IntN(len(categories))]
-			}
-			lists, baselineLists = append(lists, getText("/api/v1/tools"+query, bearer(key))), append(baselineLists, getText("/list"+query, ""))
-		}
-		for _, slug := range slugs {
-			tools, baselineTools = append(tools, getText("/api/v1/tools/"+slug, bearer(key))), append(baselineTools, getText("/tools/"+slug, ""))
-		}
-		server.Kill()
-		allocations := countAllocations(t, cfg, slugs)
-		for i, c := range []struct {
-			name         string
-			ours, theirs []string
-			goal         float64
-		}{
-			{"list of 50, random page and filter", lists, baselineLists, 2},
-			{"one tool", tools, baselineTools, 1.3},
-			{"GraphQL: 50 tools, categories, comparisons, their tools", linked, baselineLinked, 1.5},
-		} {
-			ours, theirs := requests{Texts: c.ours, Count: len(c.ours)}, requests{Texts: c.theirs, Count: len(c.theirs)}
-			contest{c.name, ours, theirs, c.goal}.runCold(t, table, kind, cfg, key, other.Address, allocations[i])
-		}
-	}
-	table.Print(os.Stdout)
-	coldFiltered(t)
-	coldLarge(t)
+func cold(b *bed) {
+	b.compareUncached(5_000, 5_000, 2)
+	b.compareUncached(60_000, 1_000, 1.8)
 }
 
-// coldFiltered compares filtered lists of a larger catalog with hand-written SQL.
-func coldFiltered(t testing.TB) {
-	table := load.NewTable("uncached, over HTTP, 16 connections, 60,000 tools", "database", "palmares, req/s", "baseline", "ratio", "goal", "p50", "p99", "allocations", "baseline")
-	for _, kind := range kinds {
-		progress("%s, uncached lists of 60,000 tools", kind)
-		cfg, server, key := serveCatalog(t, kind, 60_000)
-		other, _ := startBare(t, server, key, cfg)
-		categories := fetchSlugs(t, server.Address, "/api/v1/categories?")
-		random := rand.New(rand.NewPCG(3, 4))
-		var ours, theirs requests
-		for range 1_000 {
-			query := fmt.Sprintf("?page=%d&score_min=%.6f", 1+random.IntN(5), random.Float64()*4)
-			if random.IntN(2) == 0 {
-				query += "&category=" + categories[random.IntN(len(categories))]
-			}
-			ours.Texts, theirs.Texts = append(ours.Texts, getText("/api/v1/tools"+query, bearer(key))), append(theirs.Texts, getText("/list"+query, ""))
+func (b *bed) compareUncached(tools, count int, goal float64) {
+	b.serve(tools)
+	bare := b.startBare()
+	categories, slugs := b.fetchSlugs("/api/v1/categories?"), b.fetchSlugs("/api/v1/pricing?limit=200&")
+	random := rand.New(rand.NewPCG(1, 2))
+	var ours, theirs [3][]string // lists, tools and lists with links
+	add := func(i int, palmares, baseline string) {
+		ours[i], theirs[i] = append(ours[i], palmares), append(theirs[i], getText(baseline, ""))
+	}
+	for range count {
+		page, score := 1+random.IntN(5), random.Float64()*4
+		query := fmt.Sprintf("?page=%d&score_min=%.6f", page, score)
+		body := fmt.Sprintf(`{"query":%q,"variables":{"page":%d,"score":%.6f}}`, linkedQuery, page, score)
+		add(2, postText("/graphql", body, b.auth()), "/linked"+query)
+		if random.IntN(2) == 0 {
+			query += "&category=" + categories[random.IntN(len(categories))]
 		}
-		ours.Count, theirs.Count = len(ours.Texts), len(theirs.Texts)
-		server.Kill()
-		contest{"list of 50, random page and filter", ours, theirs, 1.8}.runCold(t, table, kind, cfg, key, other.Address, [2]uint64{})
+		add(0, getText(list+query, b.auth()), "/list"+query)
 	}
-	table.Print(os.Stdout)
-}
-
-// runCold measures both sides alternately and adds a row. Each round starts a new
-// palmares server and sends each request once, so that none is cached.
-func (c contest) runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, key, other string, allocations [2]uint64) {
-	progress("  %s", c.name)
-	var totals [2]results
-	for range 4 {
-		server := load.Serve(t, cfg)
-		waitUntilReady(t, server.Address)
-		for side, r := range []requests{c.ours, c.theirs} {
-			r.Address = []string{server.Address, other}[side]
-			warmUp := r
-			warmUp.Texts, warmUp.Count = []string{getText([]string{"/api/v1/stats", "/body"}[side], bearer(key))}, 50
-			warmUp.sendAll(t)
-			totals[side].add(r.sendAll(t))
-		}
-		server.Kill()
+	for _, slug := range slugs {
+		add(1, getText(list+"/"+slug, b.auth()), "/tools/"+slug)
 	}
-	c.addRow(table, kind, totals, allocations[0], allocations[1])
-}
-
-// waitUntilReady waits until a server has the catalog in memory.
-func waitUntilReady(t testing.TB, address string) {
-	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(string(fetch(t, "http://"+address+"/readyz")), `"release":`) })
-}
-
-// countAllocations returns the allocations of each operation in this process,
-// by palmares and by the baseline, without HTTP.
-func countAllocations(t testing.TB, cfg store.Config, slugs []string) (counts [3][2]uint64) {
-	ctx := t.Context()
-	s := testkit.Open(t, cfg)
-	e := graphtest.New(graph.Config{Catalog: s})
-	following, stop := context.WithCancel(ctx)
-	defer stop()
-	go e.Follow(following, func(*ent.Release) bool { return true })
-	wait.Until(t, "the release is in memory", e.Loaded)
-	tool, err := graph.NewOperation(`query ($slug: String!) {tool(slug: $slug) {` + toolFields + `}}`)
-	check.OK(t, err)
-	h, err := openBaseline(cfg)
-	check.OK(t, err)
-	defer h.db.Close()
-	execute := func(query string, variables map[string]any) {
-		if result := e.Execute(ctx, graph.Request{Query: query, Variables: variables}); len(result.Errors) > 0 {
-			t.Fatal(result.Errors)
-		}
-	}
-	encode := func(value any, err error) {
-		check.OK(t, err)
-		_, err = json.Marshal(value)
-		check.OK(t, err)
-	}
-	page := map[string]any{"page": 2, "score": 1.5}
-	for i, sides := range [][2]func(){
-		{func() {
-			execute(`query ($page: Int!, $score: Float!) {tools(page: $page, filter: {scoreMin: $score}) {meta {total page limit pages} items {`+toolFields+`}}}`, page)
-		}, func() { list, err := h.readList(ctx, 2, 1.5, ""); encode(list, err) }},
-		{func() {
-			result := e.Execute(ctx, graph.Request{Operation: tool, Variables: map[string]any{"slug": slugs[7]}})
-			if len(result.Errors) > 0 {
-				t.Fatal(result.Errors)
-			}
-		}, func() { tools, err := readTools(ctx, h.tool, false, slugs[7]); encode(tools, err) }},
-		{func() { execute(linkedQuery, page) }, func() { list, err := h.readLinked(ctx, 2, 1.5); encode(list, err) }},
+	for i, c := range []contest{
+		{name: "list of 50, random page and filter", goal: goal},
+		{name: "one tool", goal: 1.3},
+		{name: "GraphQL: 50 tools, categories, comparisons, their tools", goal: 1.5},
 	} {
-		for side, run := range sides {
-			const rounds = 100
-			run() // prepares statements and caches documents
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for range rounds {
-				run()
-			}
-			runtime.ReadMemStats(&after)
-			counts[i][side] = (after.Mallocs - before.Mallocs) / rounds
+		c.name = fmt.Sprintf("%s; of %d", c.name, tools)
+		c.ours, c.theirs = requests{texts: ours[i], count: len(ours[i])}, requests{server: bare, texts: theirs[i], count: len(theirs[i])}
+		if i == 0 || tools == 5_000 {
+			c.run(b)
 		}
 	}
-	return counts
 }
 
-// coldLarge measures deep pages, searches and memory with 100,000 tools.
-func coldLarge(t testing.TB) {
-	table := load.NewTable("100,000 tools", "database", "measured", "goal")
-	for _, kind := range kinds {
-		progress("%s, 100,000 tools", kind)
-		_, server, key := serveCatalog(t, kind, 100_000)
-		waitUntilReady(t, server.Address)
-		median := func(path string) time.Duration { // {number} makes each request unique
-			r := requests{Address: server.Address, Connections: 1, Count: 100, Texts: []string{getText(path, bearer(key))}}
-			return r.sendAll(t).P50
-		}
-		first, deep := median("/api/v1/tools?score_min=0.000"+number), median("/api/v1/tools?page=1000&score_min=0.000"+number)
-		table.Add("uncached page 1,000 / page 1", kind, fmt.Sprintf("%.2f (%s / %s)", float64(deep)/float64(first), deep.Round(10*time.Microsecond), first.Round(10*time.Microsecond)), "2.0")
-		for name, words := range map[string]string{"one word": "atelier", "two words": "atelier code", "five words": "atelier agent code prix outil", "no match": "introuvable"} {
-			table.Add("uncached search, "+name, kind, median("/api/v1/tools?search="+url.QueryEscape(words)+"&score_min=0.000"+number).Round(10*time.Microsecond), "5 or 100 ms")
-		}
-		all := requests{Address: server.Address, Count: 500}
-		for page := range all.Count {
-			all.Texts = append(all.Texts, getText(fmt.Sprintf("/api/v1/tools?limit=200&page=%d", page+1), bearer(key)))
-		}
-		all.sendAll(t)
-		resident, _ := memoryOf(server)
-		table.Add("resident memory after reading all tools", kind, inMB(resident), "300 MB")
-		server.Kill()
+// large measures deep pages, searches and memory with 100,000 tools.
+func large(b *bed) {
+	b.serve(100_000)
+	first, deep := b.median("?score_min=0.000"+number, 100), b.median("?page=1000&score_min=0.000"+number, 100)
+	b.Add("uncached page 1,000 / page 1", b.kind, fmt.Sprintf("%s (%s / %s)", ratio(deep, first), deep, first), "2.0")
+	for _, search := range []struct{ name, words string }{
+		{"one word", "atelier"}, {"two words", "atelier code"}, {"five words", "atelier agent code prix outil"}, {"no match", "introuvable"},
+	} {
+		took := b.median("?search="+url.QueryEscape(search.words)+"&score_min=0.000"+number, 100)
+		b.Add("uncached search, "+search.name, b.kind, took, "5 or 100 ms")
 	}
-	table.Print(os.Stdout)
+	all := requests{server: b.server, count: 500}
+	for page := range all.count {
+		all.texts = append(all.texts, getText(fmt.Sprintf(list+"?limit=200&page=%d", page+1), b.auth()))
+	}
+	all.send(b)
+	resident, _ := memoryOf(b.server)
+	b.Add("resident memory after reading all tools", b.kind, inMB(resident), "300 MB")
+}
+
+// median returns the median time of requests for a list, which number makes different.
+func (b *bed) median(query string, count int) time.Duration {
+	r := requests{server: b.server, connections: 1, count: count, texts: []string{getText(list+query, b.auth())}}
+	return r.send(b).p50.Round(10 * time.Microsecond)
 }

@@ -3,15 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"palmares/auth"
@@ -19,19 +16,17 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
-	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
-	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
 
 const (
-	cheapCost  = 1_000 // queries of up to this cost have a goal of their own
-	cheapGoal  = 100 * time.Millisecond
-	anyGoal    = 1500 * time.Millisecond
-	worstShown = 5
+	cheapCost = 1_000 // queries of up to this cost have a goal of their own
+	cheapGoal = 100 * time.Millisecond
+	anyGoal   = 1500 * time.Millisecond
+	unitGoal  = 150 * time.Microsecond // of the server, per unit of cost
 	// A query that takes longer than this is measured three times. The minimum
 	// excludes garbage collections of earlier queries.
 	suspicious = 30 * time.Millisecond
@@ -41,84 +36,77 @@ const (
 	// costReleases is the number of releases of the catalog, each of which
 	// changes one tool in twenty.
 	costReleases = 11
-	unitGoal     = 150 * time.Microsecond // of the server, per unit of cost
 )
 
-// measuredQuery is a query with its cost and CPU time.
+// measuredQuery is the cost and the CPU time of a query.
 type measuredQuery struct {
-	text string
 	cost int
 	cpu  time.Duration
-	own  time.Duration // the part of this process, which stands for the server
 }
 
 func (q measuredQuery) perUnit() time.Duration { return q.cpu / time.Duration(max(q.cost, 1)) }
 
 // costs measures the CPU time of thousands of generated queries, uncached, in
-// relation to their cost. BENCH_QUERIES is their number for each catalog (3000),
+// relation to their cost, with an embedded database: the catalog is in memory. BENCH_QUERIES is their number for each catalog (3000),
 // BENCH_SEED (1) selects different ones, and BENCH_TOOLS selects one catalog size.
-func costs(t testing.TB) {
+func costs(b *bed) {
+	if b.kind != "SQLite" {
+		return
+	}
 	setting := func(name, value string) int {
-		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), value))
-		if err != nil {
-			t.Fatalf("%s must be an integer (got %q)", name, os.Getenv(name))
-		}
-		return n
+		return check.Try(strconv.Atoi(cmp.Or(os.Getenv(name), value))).OK(b, name)
 	}
 	count, seed, only := setting("BENCH_QUERIES", "3000"), setting("BENCH_SEED", "1"), setting("BENCH_TOOLS", "0")
 	for _, tools := range []int{5_000, 100_000} {
-		for _, kind := range kinds {
-			if only == 0 || only == tools {
-				progress("%s, costs in a catalog of %d tools", kind, tools)
-				cfg := newCatalog(t, kind, tools)
-				for revision := 1; revision < costReleases; revision++ {
-					importFeed(t, cfg, blackbox.SynthFile(t, synth.Options{Tools: tools, Seed: 1, Revision: revision}))
-				}
-				queries, rejected := measureCosts(t, cfg, tools, count, uint64(seed))
-				printCosts(kind, tools, queries, rejected)
-			}
+		if only == 0 || only == tools {
+			b.measureCosts(tools, count, uint64(seed))
 		}
 	}
 }
 
-func measureCosts(t testing.TB, cfg store.Config, tools, count int, seed uint64) (queries []measuredQuery, rejected int) {
-	ctx := auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Pro})
-	s := testkit.Open(t, cfg)
-	m := &meter{t: t, cache: cache.New(16*megabyte, nil, slog.New(slog.DiscardHandler))}
-	if cfg.DatabaseURL != "" {
-		m.postgres = openPostgres(t, cfg.DatabaseURL)
+func (b *bed) measureCosts(tools, count int, seed uint64) {
+	b.cfg = b.newCatalog(tools)
+	for revision := 1; revision < costReleases; revision++ {
+		b.importInto(b.cfg, blackbox.SynthFile(b, synth.Options{Tools: tools, Seed: 1, Revision: revision}))
 	}
+	ctx := auth.WithCaller(b.Context(), auth.Caller{Plan: auth.Pro})
+	s := testkit.Open(b, b.cfg)
+	m := &meter{bed: b, cache: cache.New(16*megabyte, nil, slog.New(slog.DiscardHandler))}
 	limits := graph.DefaultLimits
 	limits.Time = time.Minute // to measure slow queries to their end
 	m.executor = graphtest.New(graph.Config{Catalog: s, Limits: limits, Cache: m.cache, Tools: func() int { return tools }})
-	generator := newQueryGenerator(t, s, rand.New(rand.NewPCG(seed, uint64(tools))))
+	generator := newQueryGenerator(b, s, rand.New(rand.NewPCG(seed, uint64(tools))))
 	expensive := expensiveQueries()
-	for len(queries) < count+len(expensive) {
-		text := ""
-		if len(queries) < len(expensive) {
-			text = expensive[len(queries)]
+	var total time.Duration
+	var cheap, worst, unit measuredQuery
+	rejected := 0
+	for measured := 0; measured < count+len(expensive); {
+		var text string
+		if measured < len(expensive) {
+			text = expensive[measured]
 		} else {
 			text = generator.next()
 		}
-		q, accepted := m.measure(ctx, text)
+		q, accepted := m.measureAgain(ctx, text)
 		if !accepted {
 			rejected++
 			continue
 		}
-		for range 2 {
-			if strings.Contains(text, "@asOf") {
-				break // the release is in memory now
-			}
-			if q.cpu < suspicious && (q.cpu < noticeable || q.perUnit() < cheapGoal/cheapCost) {
-				break
-			}
-			if again, _ := m.measure(ctx, q.text); again.cpu < q.cpu {
-				q = again
+		measured++
+		total += q.cpu
+		keep := func(worst *measuredQuery, what string, applies, isWorse bool) {
+			if applies && isWorse {
+				*worst = q
+				progress("worst %s: %s, cost %d: %.400s", what, q.cpu, q.cost, text)
 			}
 		}
-		queries = append(queries, q)
+		keep(&cheap, "cheap query", q.cost <= cheapCost, q.cpu > cheap.cpu)
+		keep(&worst, "query", true, q.cpu > worst.cpu)
+		keep(&unit, "unit of cost", q.cpu >= noticeable, q.perUnit() > unit.perUnit())
 	}
-	return queries, rejected
+	n := count + len(expensive)
+	b.Add(fmt.Sprintf("%d tools", tools), n, rejected, milli(total/time.Duration(n)),
+		milli(cheap.cpu), cheapGoal, milli(worst.cpu), anyGoal, unit.perUnit().Round(time.Microsecond), unitGoal)
 }
 
 // expensiveQueries are those that a caller would choose to keep the server busy: the
@@ -126,7 +114,7 @@ func measureCosts(t testing.TB, cfg store.Config, tools, count int, seed uint64)
 // fits into the budget, so each has to be derived again.
 func expensiveQueries() (queries []string) {
 	together := ""
-	for i, letter := range strings.Split("a e i o s n r t l u c d m p g b f h v q j", " ") {
+	for i, letter := range strings.Split("aeiosnrtlucdmpgbfhvqj", "") {
 		list := fmt.Sprintf(`s%d: tools(limit: 1, filter: {search: %q}) {items {slug}} `, i, letter)
 		queries = append(queries, "{"+list+"}")
 		together += list
@@ -139,99 +127,37 @@ func expensiveQueries() (queries []string) {
 	return queries
 }
 
-// meter measures the CPU time of this process, and that of the PostgreSQL
-// backends of its database.
+// meter measures the CPU time of this process.
 type meter struct {
-	t        testing.TB
+	*bed
 	executor *graph.Executor
 	cache    *cache.Cache
-	postgres *sql.DB // nil with SQLite
+}
+
+// measureAgain measures a query, and repeats it if it took suspiciously long.
+func (m *meter) measureAgain(ctx context.Context, text string) (q measuredQuery, accepted bool) {
+	q, accepted = m.measure(ctx, text)
+	for range 2 {
+		if !accepted || strings.Contains(text, "@asOf") || // the release is in memory now
+			q.cpu < suspicious && (q.cpu < noticeable || q.perUnit() < cheapGoal/cheapCost) {
+			break
+		}
+		if again, _ := m.measure(ctx, text); again.cpu < q.cpu {
+			q = again
+		}
+	}
+	return q, accepted
 }
 
 func (m *meter) measure(ctx context.Context, text string) (q measuredQuery, accepted bool) {
 	m.cache.Restart(0) // so that counts are not cached either
-	backends, own := m.backendTime(ctx), wait.CPU()
+	before := wait.CPU()
 	result := m.executor.Execute(ctx, graph.Request{Query: text})
-	q = measuredQuery{text: text, cost: result.Cost, own: wait.CPU() - own}
-	q.cpu = q.own + m.backendTime(ctx) - backends
+	q = measuredQuery{cost: result.Cost, cpu: wait.CPU() - before}
 	if p := result.Problem(); p != nil && p.Code != "RESPONSE_TOO_LARGE" {
 		isLong := strings.Contains(p.Message, "token limit") // nested filters add up
-		if p.Code != "QUERY_TOO_COMPLEX" && p.Code != "BAD_USER_INPUT" && !isLong {
-			m.t.Fatalf("%s: %s\n%s", p.Code, p.Message, text)
-		}
+		check.MustTrue(m, p.Code == "QUERY_TOO_COMPLEX" || p.Code == "BAD_USER_INPUT" || isLong, "%s: %s\n%s", p.Code, p.Message, text)
 		return q, false
 	}
 	return q, true
-}
-
-// backendTime adds up the CPU time of the database's backends, except for our
-// own.
-func (m *meter) backendTime(ctx context.Context) (sum time.Duration) {
-	if m.postgres == nil {
-		return 0
-	}
-	rows, err := m.postgres.QueryContext(ctx, "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-	check.OK(m.t, err)
-	defer rows.Close()
-	for rows.Next() {
-		var pid int
-		check.OK(m.t, rows.Scan(&pid))
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
-		if err != nil {
-			continue // it has ended
-		}
-		var nanoseconds int64
-		_, err = fmt.Sscan(string(text), &nanoseconds)
-		check.OK(m.t, err)
-		sum += time.Duration(nanoseconds)
-	}
-	check.OK(m.t, rows.Err())
-	return sum
-}
-
-// openPostgres turns off JIT compilation, and parallel workers, which exit before
-// their CPU time can be read. It also vacuums, as autovacuum would eventually.
-func openPostgres(t testing.TB, url string) *sql.DB {
-	db, err := sql.Open("postgres", url)
-	check.OK(t, err)
-	t.Cleanup(func() { _ = db.Close() })
-	db.SetMaxOpenConns(1)
-	for _, statement := range []string{
-		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET max_parallel_workers_per_gather = 0', current_database()); END $$",
-		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = off', current_database()); END $$",
-		"VACUUM ANALYZE",
-	} {
-		_, err := db.ExecContext(t.Context(), statement)
-		check.OK(t, err)
-	}
-	return db
-}
-
-func printCosts(kind string, tools int, queries []measuredQuery, rejected int) {
-	var total time.Duration
-	for _, q := range queries {
-		total += q.cpu
-	}
-	sorted := func(by func(measuredQuery) time.Duration, keep func(measuredQuery) bool) []measuredQuery {
-		some := slices.DeleteFunc(slices.Clone(queries), func(q measuredQuery) bool { return !keep(q) })
-		slices.SortFunc(some, func(a, b measuredQuery) int { return cmp.Compare(by(b), by(a)) })
-		return some[:min(worstShown, len(some))]
-	}
-	cpu := func(q measuredQuery) time.Duration { return q.cpu }
-	fmt.Printf("%s, %d tools: %d queries accepted, %d rejected, %s of CPU time on average\n\n", kind, tools,
-		len(queries), rejected, (total / time.Duration(max(len(queries), 1))).Round(10*time.Microsecond))
-	table := load.NewTable("worst", "goal", "CPU", "of which ours", "cost", "per unit of cost", "query")
-	for _, part := range []struct {
-		name, goal string
-		queries    []measuredQuery
-	}{
-		{fmt.Sprintf("of cost up to %d", cheapCost), cheapGoal.String(), sorted(cpu, func(q measuredQuery) bool { return q.cost <= cheapCost })},
-		{"of all", anyGoal.String(), sorted(cpu, func(measuredQuery) bool { return true })},
-		{"for its cost", unitGoal.String() + " of ours", sorted(measuredQuery.perUnit, func(q measuredQuery) bool { return q.cpu >= noticeable })},
-	} {
-		for _, q := range part.queries {
-			table.Add(part.name, part.goal, q.cpu.Round(100*time.Microsecond), q.own.Round(100*time.Microsecond), q.cost, q.perUnit().Round(time.Microsecond), fmt.Sprintf("`%.400s`", q.text))
-		}
-	}
-	table.Print(os.Stdout)
 }

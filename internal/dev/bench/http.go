@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
@@ -18,144 +17,125 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/lib/pq" // for the baseline
-
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
-	"palmares/internal/dev/testkit/wait"
 )
 
-// contest compares a palmares server with another server.
+// contest compares requests to palmares with others.
 type contest struct {
 	name         string
 	ours, theirs requests
 	goal         float64 // ratio
 }
 
-// awaitFiles waits until a server has written the files of its release. It does so in the
-// background, which would count as work for requests.
-func awaitFiles(t testing.TB, server *blackbox.Server, key string) {
-	wait.Until(t, "files of the release", func() bool {
-		url := "http://" + server.Address + "/files/releases/1/releases.parquet"
-		response, _, err := load.Do(t.Context(), load.Client, url, "", "Authorization", "Bearer "+key)
-		return err == nil && response.StatusCode == http.StatusOK
-	})
-}
-
-// overHTTP compares a server with a bare one that writes the same bytes. They are
-// measured alternately, so that a noisy machine affects both alike.
-func overHTTP(t testing.TB) {
-	table := load.NewTable("over HTTP, 16 connections", "database", "palmares, req/s", "baseline", "ratio", "goal", "p50", "p99", "CPU time of a request", "baseline", "ratio")
-	var memory []string
-	for _, kind := range kinds {
-		progress("%s, HTTP against a bare server", kind)
-		cfg, server, key := serveCatalog(t, kind, 5_000)
-		defer server.Kill()
-		idle, _ := memoryOf(server)
-		awaitFiles(t, server, key)
-		other, header := startBare(t, server, key, cfg)
-		auth := bearer(key)
-		hit := getText("/api/v1/tools", auth)
-		query := `{"query":"{tools(limit: 50) {items {` + toolFields + `} meta {total page limit pages}}}"}`
-		for _, c := range []contest{
-			{"hit", requests{Texts: []string{hit}}, requests{Texts: []string{getText("/plain", "")}}, 0.9},
-			{"hit, against a baseline without headers", requests{Texts: []string{hit}}, requests{Texts: []string{getText("/body", "")}}, 0},
-			{"hit, gzip", requests{Texts: []string{getText("/api/v1/tools", auth+"Accept-Encoding: gzip\r\n")}}, requests{Texts: []string{getText("/gzip", "")}}, 0.85},
-			{"304", requests{Texts: []string{getText("/api/v1/tools", auth+"If-None-Match: "+header.Get("Etag")+"\r\n")}, Status: 304},
-				requests{Texts: []string{getText("/304", "")}, Status: 304}, 0.8},
-			{"hit, GraphQL POST", requests{Texts: []string{postText("/graphql", query, auth)}}, requests{Texts: []string{postText("/post", query, "")}}, 0.6},
-			{"hit, 1,000,000 addresses, against hit with a key", requests{Texts: []string{getText("/api/v1/tools", "")}, Addresses: true},
-				requests{Texts: []string{hit}, server: server}, 0.8},
-		} {
-			c.run(t, table, kind, server, other)
-		}
-		after, _ := memoryOf(server)
-		memory = append(memory, fmt.Sprintf("%s: %s idle, %s after this load", kind, inMB(idle), inMB(after)))
-	}
-	table.Print(os.Stdout)
-	fmt.Println(strings.Join(memory, "\n") + "\n")
-}
-
-// overMCP compares cached calls of an MCP tool with cached REST responses of the
-// same server, about the same ten tools.
-func overMCP(t testing.TB) {
-	table := load.NewTable("over MCP, 16 connections", "database", "MCP, req/s", "REST, req/s", "ratio", "goal", "p50", "p99", "CPU time of a request", "REST", "ratio")
-	call := `{"jsonrpc":"2.0","id":1` + number + `,"method":"tools/call","params":{"name":"search_tools","arguments":{}}}`
-	for _, kind := range kinds {
-		progress("%s, MCP against REST", kind)
-		_, server, key := serveCatalog(t, kind, 5_000)
-		awaitFiles(t, server, key)
-		headers := bearer(key) + "Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2025-06-18\r\n"
-		contest{"hit, tools/call", requests{Texts: []string{postText("/mcp", call, headers)}},
-			requests{Texts: []string{getText("/api/v1/tools?limit=10", bearer(key))}}, 0.4}.run(t, table, kind, server, server)
-		server.Kill()
-	}
-	table.Print(os.Stdout)
-}
-
-// saved compares cached responses of saved queries with that of a REST path.
-func saved(t testing.TB) {
-	table := load.NewTable("saved queries, 16 connections", "database", "req/s", "REST, req/s", "ratio", "goal", "p50", "p99", "CPU time of a request", "REST", "ratio")
-	for _, kind := range kinds {
-		cfg, server, key := serveCatalog(t, kind, 5_000)
-		defer server.Kill()
-		awaitFiles(t, server, key)
-		file := blackbox.WriteFile(t, "query.graphql", []byte("{tools(limit: 50) {items {"+toolFields+"}}}"))
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "save", load.Owner, "tools", file, "--handle", "bench"))
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "save", load.Owner, "private", file, "--private"))
-		printed := blackbox.MustRun(t, blackbox.Command(t, cfg, "queries", "token", load.Owner, "private")).Out
-		_, token, _ := strings.Cut(strings.TrimSpace(printed), "?")
-		hit := requests{Texts: []string{getText("/api/v1/tools", bearer(key))}}
-		for _, c := range []contest{
-			{"hit", requests{Texts: []string{getText("/q/bench/tools", bearer(key))}}, hit, 0.9},
-			{"hit, Accept of a browser", requests{Texts: []string{getText("/q/bench/tools", bearer(key)+"Accept: application/json, text/plain, */*\r\n")}}, hit, 0.9},
-			{"hit, private, with a key", requests{Texts: []string{getText("/q/bench/private", bearer(key))}}, hit, 0.9},
-			{"hit, private, with a token", requests{Texts: []string{getText("/q/bench/private?"+token, "")}}, hit, 0.9},
-		} {
-			c.run(t, table, kind, server, server)
-		}
-	}
-	table.Print(os.Stdout)
-}
-
-// run measures both sides alternately and adds a row. CPU time varies far less than rates.
-func (c contest) run(t testing.TB, table *load.Table, kind string, ours, theirs *blackbox.Server) {
+// run measures both sides alternately, so that a noisy machine affects both alike, and adds
+// a row. CPU time varies far less than rates. Requests with a length are measured after a
+// round that warms up. Those with a count are only sent once to a server, so that none is
+// cached: each round starts another one.
+func (c contest) run(b *bed) {
 	progress("  %s", c.name)
-	c.ours.server, c.theirs.server = ours, cmp.Or(c.theirs.server, theirs)
 	var totals [2]results
 	var cpu [2]time.Duration
 	for round := range 5 {
+		if c.ours.count > 0 {
+			b.restart()
+			b.awaitFiles()
+			c.ours.server = b.server
+			requests{server: b.server, count: 50, texts: []string{getText("/api/v1/stats", b.auth())}}.send(b)
+		}
 		for side, r := range []requests{c.ours, c.theirs} {
-			r.Address, r.Duration = r.server.Address, 1500*time.Millisecond
-			before := cpuOf(t, r.server)
-			if got := r.sendAll(t); round > 0 { // the first is a warm-up
+			before := cpuOf(b, r.server)
+			if got := r.send(b); round > 0 {
 				totals[side].add(got)
-				cpu[side] += cpuOf(t, r.server) - before
+				cpu[side] += cpuOf(b, r.server) - before
 			}
 		}
 	}
-	for side := range cpu {
-		cpu[side] /= time.Duration(totals[side].Requests)
+	var rates [2]float64
+	for side, total := range totals {
+		cpu[side] /= time.Duration(total.requests)
+		rates[side] = float64(total.requests) / total.took.Seconds()
 	}
-	c.addRow(table, kind, totals, cpu[0].Round(100*time.Nanosecond), cpu[1].Round(100*time.Nanosecond), fmt.Sprintf("%.2f", float64(cpu[0])/float64(cpu[1])))
+	tenth, tens := 100*time.Nanosecond, 10*time.Microsecond
+	b.Add(c.name, b.kind, int(rates[0]), int(rates[1]), ratio(rates[0], rates[1]), c.goal, totals[0].p50.Round(tens), totals[0].p99.Round(tens),
+		cpu[0].Round(tenth), cpu[1].Round(tenth), ratio(cpu[0], cpu[1]))
 }
 
-// addRow adds a row with the results of both sides.
-func (c contest) addRow(table *load.Table, kind string, totals [2]results, more ...any) {
-	a, b := totals[0].perSecond(), totals[1].perSecond()
-	table.Add(append([]any{c.name, kind, fmt.Sprintf("%.0f", a), fmt.Sprintf("%.0f", b), fmt.Sprintf("%.2f", a/b), c.goal,
-		totals[0].P50.Round(10 * time.Microsecond), totals[0].P99.Round(10 * time.Microsecond)}, more...)...)
+// repeated returns requests with one text.
+func repeated(server *blackbox.Server, text string) requests {
+	return requests{server: server, texts: []string{text}, length: 1500 * time.Millisecond}
+}
+
+const list = "/api/v1/tools"
+
+// overHTTP compares the server with a bare one that writes the same bytes.
+func overHTTP(b *bed) {
+	b.serve(5_000)
+	idle, _ := memoryOf(b.server)
+	b.awaitFiles()
+	bare := b.startBare()
+	hit := repeated(b.server, getText(list, b.auth()))
+	query := `{"query":"{tools(limit: 50) {items {` + toolFields + `} meta {total page limit pages}}}"}`
+	response, _, err := load.Do(b.Context(), load.Client, "http://"+b.server.Address+list, "", "Authorization", "Bearer "+b.key)
+	check.OK(b, err)
+	unchanged := repeated(b.server, getText(list, b.auth()+"If-None-Match: "+response.Header.Get("ETag")+"\r\n"))
+	bareUnchanged := repeated(bare, getText("/304", ""))
+	unchanged.status, bareUnchanged.status = http.StatusNotModified, http.StatusNotModified
+	anonymous := repeated(b.server, getText(list, ""))
+	anonymous.addresses = true
+	for _, c := range []contest{
+		{"hit", hit, repeated(bare, getText("/plain", "")), 0.9},
+		{"hit, against a baseline without headers", hit, repeated(bare, getText("/body", "")), 0},
+		{"hit, gzip", repeated(b.server, getText(list, b.auth()+"Accept-Encoding: gzip\r\n")), repeated(bare, getText("/gzip", "")), 0.85},
+		{"304", unchanged, bareUnchanged, 0.8},
+		{"hit, GraphQL POST", repeated(b.server, postText("/graphql", query, b.auth())), repeated(bare, postText("/plain", query, "")), 0.6},
+		{"hit, 1,000,000 addresses, against hit with a key", anonymous, hit, 0.8},
+	} {
+		c.run(b)
+	}
+	after, _ := memoryOf(b.server)
+	fmt.Printf("%s: resident memory %s idle, %s after this load\n", b.kind, inMB(idle), inMB(after))
+}
+
+// overMCP compares cached calls of an MCP tool with cached REST responses about the same
+// ten tools.
+func overMCP(b *bed) {
+	b.serve(5_000)
+	b.awaitFiles()
+	call := postText("/mcp", `{"jsonrpc":"2.0","id":1`+number+`,"method":"tools/call","params":{"name":"search_tools","arguments":{}}}`,
+		b.auth()+"Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2025-06-18\r\n")
+	contest{"hit, tools/call", repeated(b.server, call), repeated(b.server, getText(list+"?limit=10", b.auth())), 0.4}.run(b)
+}
+
+// saved compares cached responses of saved queries with that of a REST path.
+func saved(b *bed) {
+	b.serve(5_000)
+	b.awaitFiles()
+	file := blackbox.WriteFile(b, "query.graphql", []byte("{tools(limit: 50) {items {"+toolFields+"}}}"))
+	queries := func(args ...string) string {
+		return blackbox.MustRun(b, blackbox.Command(b, b.cfg, append([]string{"queries"}, args...)...)).Out
+	}
+	queries("save", load.Owner, "tools", file, "--handle", "bench")
+	queries("save", load.Owner, "private", file, "--private")
+	_, token, _ := strings.Cut(strings.TrimSpace(queries("token", load.Owner, "private")), "?")
+	for _, c := range []struct{ name, text string }{
+		{"hit", getText("/q/bench/tools", b.auth())},
+		{"hit, Accept of a browser", getText("/q/bench/tools", b.auth()+"Accept: application/json, text/plain, */*\r\n")},
+		{"hit, private, with a key", getText("/q/bench/private", b.auth())},
+		{"hit, private, with a token", getText("/q/bench/private?"+token, "")},
+	} {
+		contest{c.name, repeated(b.server, c.text), repeated(b.server, getText(list, b.auth())), 0.9}.run(b)
+	}
 }
 
 // fetchSlugs returns the slugs of a list, up to 20 pages.
-func fetchSlugs(t testing.TB, address, path string) (slugs []string) {
+func (b *bed) fetchSlugs(path string) (slugs []string) {
 	for page := range 20 {
-		data := fetch(t, fmt.Sprintf("http://%s%spage=%d", address, path, page+1))
 		var list struct{ Data []struct{ Slug string } }
-		check.OK(t, json.Unmarshal(data, &list))
+		check.OK(b, json.Unmarshal(b.get(fmt.Sprintf("%spage=%d", path, page+1)), &list))
 		for _, item := range list.Data {
 			slugs = append(slugs, item.Slug)
 		}
@@ -163,39 +143,28 @@ func fetchSlugs(t testing.TB, address, path string) (slugs []string) {
 	return slugs
 }
 
-// bare is a minimal net/http server for a single response, without anything else
-// that palmares does. It is a separate process.
-type bare struct {
-	Body, Gzipped []byte
-	Header        http.Header // of the palmares response
-	DataDir       string
-	DatabaseURL   string
+// startBare starts a minimal net/http server in a process of its own. It responds with the
+// list of tools of the server, without anything else that palmares does, and reads the
+// database with hand-written SQL.
+func (b *bed) startBare() *blackbox.Server {
+	cmd := exec.Command(os.Args[0], "serve-bare", b.server.Address, b.key, b.cfg.DataDir, b.cfg.DatabaseURL)
+	return (*blackbox.Server)(testkit.Start(b, cmd, regexp.MustCompile(`(\S+)`)))
 }
 
-// startBare starts a bare server with the list of tools of a palmares server. It
-// returns it and the headers of the list.
-func startBare(t testing.TB, ours *blackbox.Server, key string, cfg store.Config) (started *blackbox.Server, header http.Header) {
-	response, body, err := load.Do(t.Context(), load.Client, "http://"+ours.Address+"/api/v1/tools", "", "Authorization", "Bearer "+key)
+func serveBare(t testing.TB, address, key string, cfg store.Config) {
+	response, body, err := load.Do(t.Context(), load.Client, "http://"+address+list, "", "Authorization", "Bearer "+key)
 	check.OK(t, err)
-	b := bare{Body: body, Header: response.Header, DataDir: cfg.DataDir, DatabaseURL: cfg.DatabaseURL}
+	full, plain := response.Header, http.Header{"Content-Type": {"application/json"}}
 	for _, name := range []string{"Date", "Content-Length", "Connection"} { // net/http adds its own
-		b.Header.Del(name)
+		full.Del(name)
 	}
 	var gzipped bytes.Buffer
 	w := gzip.NewWriter(&gzipped)
-	_, _ = w.Write(b.Body)
-	_ = w.Close()
-	b.Gzipped = gzipped.Bytes()
-	input, err := json.Marshal(b)
-	check.OK(t, err)
-	cmd := exec.Command(os.Args[0], "serve-bare")
-	cmd.Stdin = bytes.NewReader(input)
-	return (*blackbox.Server)(testkit.Start(t, cmd, regexp.MustCompile(`(\S+)`))), b.Header
-}
-
-func serveBare(t testing.TB) {
-	var b bare
-	check.OK(t, json.NewDecoder(os.Stdin).Decode(&b))
+	_, _ = w.Write(body)
+	check.OK(t, w.Close())
+	encoded, notModified := full.Clone(), full.Clone()
+	encoded.Set("Content-Encoding", "gzip")
+	notModified.Del("Content-Type")
 	write := func(w http.ResponseWriter, header http.Header, status int, body []byte) {
 		maps.Copy(w.Header(), header)
 		if status == http.StatusOK {
@@ -205,24 +174,17 @@ func serveBare(t testing.TB) {
 		_, _ = w.Write(body)
 	}
 	mux := http.NewServeMux()
-	handle := func(pattern string, header http.Header, status int, body []byte) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+	handle := func(path string, header http.Header, status int, body []byte) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			write(w, header, status, body)
 		})
 	}
-	plain := http.Header{"Content-Type": {"application/json"}}
-	gzipped, notModified := b.Header.Clone(), b.Header.Clone()
-	gzipped.Set("Content-Encoding", "gzip")
-	notModified.Del("Content-Type")
-	handle("GET /body", plain, 200, b.Body)
-	handle("GET /plain", b.Header, 200, b.Body)
-	handle("GET /gzip", gzipped, 200, b.Gzipped)
-	handle("GET /304", notModified, 304, nil)
-	handle("POST /post", b.Header, 200, b.Body)
-	baseline, err := openBaseline(store.Config{DataDir: b.DataDir, DatabaseURL: b.DatabaseURL})
-	check.OK(t, err)
-	baseline.handle(mux, func(w http.ResponseWriter, body []byte) { write(w, plain, 200, body) })
+	handle("/body", plain, 200, body)
+	handle("/plain", full, 200, body)
+	handle("/gzip", encoded, 200, gzipped.Bytes())
+	handle("/304", notModified, 304, nil)
+	openBaseline(cfg).handle(mux, func(w http.ResponseWriter, body []byte) { write(w, plain, 200, body) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check.OK(t, err)
 	fmt.Println(listener.Addr())

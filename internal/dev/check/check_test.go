@@ -8,23 +8,8 @@ import (
 	"testing"
 
 	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
 )
-
-// recorder keeps what a test reports.
-type recorder struct {
-	testing.TB
-	errors, fatal []string
-}
-
-func (r *recorder) Helper()           {}
-func (r *recorder) Error(args ...any) { r.errors = append(r.errors, fmt.Sprint(args...)) }
-func (r *recorder) Fatal(args ...any) { r.fatal = append(r.fatal, fmt.Sprint(args...)) }
-func (r *recorder) Fatalf(format string, args ...any) {
-	r.fatal = append(r.fatal, fmt.Sprintf(format, args...))
-}
-func (r *recorder) Errorf(format string, args ...any) {
-	r.errors = append(r.errors, fmt.Sprintf(format, args...))
-}
 
 func TestChecks(t *testing.T) {
 	type pair struct {
@@ -68,11 +53,13 @@ func TestChecks(t *testing.T) {
 		{"part", func(t testing.TB) { check.Contains(t, "plume", "x", "slug") }, `slug: got "plume" (5 bytes), want it to contain "x"`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := &recorder{}
-			c.check(r)
-			got, count := strings.Join(append(r.errors, r.fatal...), ""), len(r.errors)+len(r.fatal)
-			if (count == 1) != (c.want != "") || !strings.Contains(got, c.want) || (len(r.fatal) > 0) != c.ends {
-				t.Errorf("got %q (%d reports, %d of them end the test), want %q", got, count, len(r.fatal), c.want)
+			ended := true
+			got := testkit.Failures(t, func(t testing.TB) {
+				c.check(t)
+				ended = false
+			})
+			if (len(got) == 1) != (c.want != "") || !strings.Contains(strings.Join(got, ""), c.want) || ended != c.ends {
+				t.Errorf("got %q, which ends the test: %v, want %q, %v", got, ended, c.want, c.ends)
 			}
 		})
 	}

@@ -28,39 +28,19 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestEditionOf(t *testing.T) {
-	for _, c := range []struct {
-		name, header, body string
-		edition            int
-		mixed              bool
-	}{
-		{"one edition", editionDate(7), `{"tagline":"Outil, édition 7.","updated_at":"` + editionDate(7) + `"}`, 7, false},
-		{"two marks", "", `["Outil, édition 7.","Outil, édition 8."]`, 7, true},
-		{"another header", editionDate(8), `["Outil, édition 7."]`, 8, true},
-		{"another date", "", `{"title":"Duel, édition 7.","updatedAt":"` + editionDate(6) + `"}`, 7, true},
-		{"another average", editionDate(7), `{"tools_avg_score":1.8}`, 7, true},
-		{"its own average", editionDate(7), `{"tools_avg_score":1.7}`, 7, false},
-		{"no edition", "", `{"errors":[]}`, noEdition, false},
-	} {
-		edition, err := editionOf(c.header, []byte(c.body))
-		check.Equal(t, edition, c.edition, "%s: %v", c.name, err)
-		check.Equal(t, (err != nil), c.mixed, "%s: %v", c.name, err)
-	}
-}
-
 // A killed server may lose the requests of half a second.
-func TestMayLose(t *testing.T) {
-	at := time.Now()
-	response := func(server string, before time.Duration, keyed bool) *sample {
-		return &sample{query: &query{keyed: keyed}, server: server, status: 200, at: at.Add(-before)}
+func TestLostByKill(t *testing.T) {
+	const at = int64(10 * time.Second)
+	response := func(server int, before time.Duration, key keyKind) read {
+		return read{query: &query{key: key}, Server: server, End: at - int64(before)}
 	}
-	o := &outcome{samples: []*sample{
-		response("a", 100*time.Millisecond, true), response("a", 499*time.Millisecond, true),
-		response("a", 600*time.Millisecond, true), response("a", -time.Second, true), response("b", 0, true), response("a", 0, false),
+	o := &outcome{reads: []read{
+		response(1, 100*time.Millisecond, counted), response(1, 499*time.Millisecond, counted),
+		response(1, 600*time.Millisecond, counted), response(1, -time.Second, counted), response(2, 0, counted), response(1, 0, anonymous),
 	}}
-	check.Equal(t, (kill{"a", at}).mayLose(o), 2)
+	check.Equal(t, o.lostByKill(1, at), 2)
 	o.cached.p99 = 200 * time.Millisecond
-	check.Equal(t, (kill{"a", at}).mayLose(o), 3, "on a slow machine")
+	check.Equal(t, o.lostByKill(1, at), 3, "on a slow machine")
 }
 
 func TestRequestsOfAllDays(t *testing.T) {
@@ -70,19 +50,16 @@ func TestRequestsOfAllDays(t *testing.T) {
 
 func TestGoals(t *testing.T) {
 	good := func() *outcome {
-		return &outcome{fault: fault{name: "a fault", noFailure: true}, redisMayLose: 2, mayLose: 2, granted: dailyQuota}
+		return &outcome{fault: fault{name: "a fault"}, mayLose: 2, granted: dailyQuota}
 	}
 	for name, spoil := range map[string]func(*outcome){
 		"cached reads never fail":    func(o *outcome) { o.cached.failed = 1 },
-		"no response mixes":          func(o *outcome) { o.mixed = 1 },
-		"no server goes back":        func(o *outcome) { o.older = 1 },
 		"only with 503":              func(o *outcome) { o.uncached.failed = 1 },
 		"only while a database":      func(o *outcome) { o.uncached.refused = 1 },
-		"counts are exact":           func(o *outcome) { o.redis.lost = 3 },
+		"counts are exact":           func(o *outcome) { o.lost = 3 },
 		"histories follow":           func(o *outcome) { o.violations = []string{"one"} },
 		"Redis responds in time":     func(o *outcome) { o.inexact = true },
 		"enforce a quota together":   func(o *outcome) { o.granted = dailyQuota + 1 },
-		"every event is delivered":   func(o *outcome) { o.lost = 1 },
 		"everything recovers within": func(o *outcome) { o.delivered = 6 * time.Second },
 	} {
 		for _, slow := range []bool{false, true} {

@@ -52,7 +52,7 @@ const second = int64(time.Second)
 
 // history returns calls that follow one another on alternating servers.
 func history(model string, limit int, statuses ...int) *calls {
-	h := &calls{Model: model, Limit: limit, Servers: 2, Fault: 2 * second}
+	h := &calls{Model: model, Limit: limit, Fault: 2 * second}
 	for i, status := range statuses {
 		h.Calls = append(h.Calls, call{Subject: "a", Server: i % 2, Start: int64(i) * second, End: int64(i)*second + 1, Status: status, Remaining: unstated})
 	}
@@ -115,6 +115,7 @@ func TestCatalogRules(t *testing.T) {
 	for name, spoil := range map[string]func(h *catalogHistory){
 		"release 1 after 3":        func(h *catalogHistory) { h.Reads[5].Release, h.Reads[3].Release = 1, 3 },
 		"two bodies":               func(h *catalogHistory) { h.Reads[4].Body, h.Reads[4].ETag = "Z", "z" },
+		"/stats: two bodies":       func(h *catalogHistory) { h.Reads[3].Body, h.Reads[3].ETag = "Z", "z" },
 		"as_of=1: release 2":       func(h *catalogHistory) { h.Reads[4].Release = 2 },
 		"names two bodies":         func(h *catalogHistory) { h.Reads[1].Body = "Z" },
 		"a is missing or outdated": func(h *catalogHistory) { delete(h.Syncs[1].Documents, "a") },
@@ -135,7 +136,7 @@ func TestCatalogRules(t *testing.T) {
 	}
 	restored := good()
 	restored.Restores = []restore{{Start: 5, End: 7, Newest: 1}}
-	restored.Reads[5].Release = 1
+	restored.Reads[5].Release, restored.Reads[5].ETag, restored.Reads[5].Body = 1, restored.Reads[0].ETag, restored.Reads[0].Body
 	found := restored.check()
 	check.True(t, len(found) == 0, "a restore: got %q, want the earlier release once", found)
 }

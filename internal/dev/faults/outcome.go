@@ -10,38 +10,29 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
-	"palmares/auth"
-	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
-	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
 // outcome is the result of a fault.
 type outcome struct {
-	fault   fault
-	note    string // shown instead of figures
-	cleared time.Time
-	samples []*sample
+	fault    fault
+	cleared  int64
+	reads    []read
+	patience time.Duration // how long a new release may take, if more than maxRecovery
 
-	cached, uncached readFigures
-	mixed, older     int
-	recovered        time.Duration // from the repair to the last failed request
-	visible          time.Duration // from the import until every server shows it
-	delivered        time.Duration // from the import until all events have arrived
-	events           int
-	lost, duplicated int        // events
-	usage, redis     difference // of recorded requests
-	mayLose          int        // requests that a killed server had not recorded yet
-	redisMayLose     int        // requests in flight during an outage of Redis
-	granted          int        // of 100 afterwards; 0 if not tested
-	slow             bool       // the machine, so that goals about time are not judged
-	inexact          bool       // servers counted by themselves although Redis worked
-	quotas           []*calls
-	catalog          *catalogHistory
-	violations       []string
+	cached, uncached          readFigures
+	recovered                 time.Duration // from the repair to the last failed request
+	visible                   time.Duration // from the import until every server shows it
+	delivered                 time.Duration // from the import until all events have arrived
+	events, repeated          int           // and those that arrived more than once
+	lost, duplicated, mayLose int           // recorded requests, and those that a killed server had not recorded yet
+	granted                   int           // of 100 afterwards; 0 if not tested
+	slow                      bool          // the machine, so that goals about time are not judged
+	inexact                   bool          // servers counted by themselves although Redis worked
+	quotas                    []*calls
+	catalog                   *catalogHistory
+	violations                []string
 }
 
 // readFigures are about cached or uncached reads.
@@ -50,40 +41,98 @@ type readFigures struct {
 	p99, max                  time.Duration
 }
 
-// difference is between requests counted and requests sent.
-type difference struct{ lost, duplicated int }
+// measure runs one fault, with an import while it lasts, until everything
+// has recovered.
+func (s *system) measure(f fault, options options) *outcome {
+	length, calm := options.lengthOf(f), 3*time.Second
+	if options.short {
+		calm = 700 * time.Millisecond
+	}
+	o := &outcome{fault: f}
+	endQuotas := func() {}
+	if s.redis != nil {
+		s.waitForRedis()
+		endQuotas = s.useUpQuotas(o)
+	}
+	outages, before := s.redisOutages(), s.usage()
+	endLoad := s.startLoad()
+	time.Sleep(calm)
+	busy := s.redisOutages() > outages
+	for _, h := range o.quotas {
+		h.Fault = s.now()
+	}
+	f.inject(s)
+	imported := make(chan struct{})
+	go func() {
+		defer close(imported)
+		time.Sleep(length / 3)
+		for s.publish() != nil && s.Context().Err() == nil { // an operator retries until the database is available
+			time.Sleep(200 * time.Millisecond)
+		}
+	}()
+	time.Sleep(length)
+	f.clear(s)
+	o.cleared = s.now()
+	<-imported
+	published := time.Now()
+	o.visible = waitFor(40*time.Second, s.allServe)
+	events := s.newEvents()
+	o.repeated = s.waitForDeliveries(events)
+	o.delivered, o.events = time.Since(published), len(events)
+	time.Sleep(calm)
+	endQuotas()
+	o.add(endLoad())
+	if s.redisOutages() > outages { // on a busy machine, Redis may be too slow during any fault
+		o.inexact = f.effect != redisFails
+		o.slow = o.slow || o.inexact
+		for _, h := range o.quotas {
+			if h.Model = "outage"; busy || o.inexact {
+				h.Fault = 0
+			}
+		}
+	}
+	s.compareUsage(o, before)
+	if s.redis != nil {
+		o.granted = s.testQuota()
+	}
+	return o
+}
 
-// add evaluates the samples of a fault.
-func (o *outcome) add(samples []*sample) {
-	o.samples = samples
+// waitFor polls a condition and returns how long it took.
+func waitFor(limit time.Duration, condition func() bool) time.Duration {
+	start := time.Now()
+	for !condition() && time.Since(start) < limit {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return time.Since(start)
+}
+
+// add evaluates the reads during a fault.
+func (o *outcome) add(reads []read) {
+	o.reads = reads
 	printed := map[string]bool{}
 	times, late := map[*readFigures][]time.Duration{}, []time.Duration{}
-	for _, s := range samples {
-		late = append(late, s.late)
+	for _, r := range reads {
+		late = append(late, r.late)
 		f := &o.uncached
-		if s.query.cached {
+		if r.query.cached {
 			f = &o.cached
 		}
 		f.requests++
-		times[f] = append(times[f], s.took)
-		if s.mixed {
-			o.mixed++
-		}
-		if s.older {
-			o.older++
-		}
-		if s.failure == "" {
+		times[f] = append(times[f], r.late+time.Duration(r.End-r.Start))
+		if r.failure == "" {
 			continue
 		}
-		o.recovered = max(o.recovered, s.at.Sub(o.cleared))
-		if s.refused() {
+		after := time.Duration(r.Start - o.cleared)
+		o.recovered = max(o.recovered, after)
+		if r.Status == http.StatusServiceUnavailable && !r.query.cached {
 			f.refused++
 			continue
 		}
 		f.failed++
-		if failure := fmt.Sprintf("%s: %.60s", s.query.name, s.failure); !printed[failure] {
+		if failure := fmt.Sprintf("%s: %.60s", r.URL, r.failure); !printed[failure] {
 			printed[failure] = true
-			fmt.Fprintf(os.Stderr, "  %+.2fs, %s\n", s.at.Sub(o.cleared).Seconds(), failure)
+			fmt.Fprintf(os.Stderr, "  %+.2fs, %s\n", after.Seconds(), failure)
 		}
 	}
 	for f, took := range times {
@@ -102,24 +151,9 @@ func percentile99(all []time.Duration) time.Duration {
 	return all[len(all)*99/100]
 }
 
-// counts are the recorded requests of the key.
-type counts struct{ usage, redis int }
-
-func (s *system) counts() (c counts) {
-	c.usage = requestsIn(blackbox.MustRun(s.t, blackbox.Command(s.t, s.cfg, "accounts", "show", load.Owner)).Out)
-	if s.redis == nil {
-		return c
-	}
-	client := check.Try(redis.DialURL(s.redis.URL)).OK(s.t)
-	defer client.Close()
-	db := testkit.Open(s.t, s.cfg)
-	account := check.Try(auth.NewAccounts(db).Find(s.t.Context(), load.Owner)).OK(s.t)
-	keys := check.Try(redis.Strings(client.Do("KEYS", fmt.Sprintf("palmares:tally:*:%x", uint64(auth.Subject(account)))))).OK(s.t)
-	for _, key := range keys { // one for each day
-		tally := check.Try(redis.IntMap(client.Do("HGETALL", key))).OK(s.t)
-		c.redis += tally["granted"] - tally["refunded"]
-	}
-	return c
+// usage returns the requests of the key that the database has.
+func (s *system) usage() int {
+	return requestsIn(blackbox.MustRun(s, blackbox.Command(s, s.cfg, "accounts", "show", load.Owner)).Out)
 }
 
 // requestsIn returns the requests of all days in what accounts show prints. A run may
@@ -134,61 +168,44 @@ func requestsIn(shown string) (n int) {
 	return n
 }
 
-// compareCounts compares the requests counted since before with those sent, and
-// then tests the quota.
-func (s *system) compareCounts(o *outcome, before counts) {
-	responded, unsure := keyedRequests(o.samples)
-	var grown counts
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(250 * time.Millisecond) {
-		now := s.counts()
-		grown = counts{now.usage - before.usage, now.redis - before.redis}
-		if grown.usage >= responded && (s.redis == nil || grown.redis >= responded) {
-			break
-		}
-	}
-	compare := func(counted int) difference {
-		return difference{lost: max(0, responded-counted), duplicated: max(0, counted-responded-unsure)}
-	}
-	o.usage, o.mayLose = compare(grown.usage), s.killed.mayLose(o)
-	if s.redis != nil {
-		o.redis, o.granted = compare(grown.redis), s.testQuota()
-	}
-}
-
-// keyedRequests returns how many requests with the key got a response, and so were
-// counted, and how many others may have been counted: those without a response,
-// or tried on another server before.
-func keyedRequests(samples []*sample) (responded, unsure int) {
-	for _, s := range samples {
-		if !s.query.keyed {
+// compareUsage compares the requests recorded since before with those that got a response,
+// and so were counted. Others may have been counted: those without a response, or tried on
+// another server before.
+func (s *system) compareUsage(o *outcome, before int) {
+	responded, unsure := 0, 0
+	for _, r := range o.reads {
+		if r.query.key != counted {
 			continue
 		}
-		unsure += s.tries - 1
-		switch s.status {
+		unsure += r.tries - 1
+		switch r.Status {
 		case 0, http.StatusBadGateway, http.StatusGatewayTimeout: // nginx's own
 			unsure++
 		default:
 			responded++
 		}
 	}
-	return responded, unsure
-}
-
-// kill is when a server was killed.
-type kill struct {
-	server string
-	at     time.Time
+	grown := 0
+	waitFor(15*time.Second, func() bool {
+		grown = s.usage() - before
+		return grown >= responded
+	})
+	o.lost, o.duplicated = max(0, responded-grown), max(0, grown-responded-unsure)
+	if s.killedAt > 0 {
+		o.mayLose = o.lostByKill(s.killed, s.killedAt)
+		s.killedAt = 0
+	}
 }
 
 // writeInterval is how often servers record their counts.
 const writeInterval = 500 * time.Millisecond
 
-// mayLose returns how many responses a killed server may have sent without
+// lostByKill returns how many responses a killed server may have sent without
 // recording the request. A slow machine is also slow to record it.
-func (k kill) mayLose(o *outcome) (n int) {
-	since := k.at.Add(-writeInterval - o.cached.p99)
-	for _, s := range o.samples {
-		if responded := s.at.Add(s.took); s.query.keyed && s.server == k.server && responded.After(since) && !responded.After(k.at.Add(o.cached.p99)) {
+func (o *outcome) lostByKill(server int, at int64) (n int) {
+	for _, r := range o.reads {
+		p99 := int64(o.cached.p99)
+		if r.query.key == counted && r.Server == server && r.End > at-int64(writeInterval)-p99 && r.End <= at+p99 {
 			n++
 		}
 	}
@@ -206,7 +223,8 @@ func (s *system) testQuota() int {
 		for range 12 {
 			clients.Go(func() {
 				for range dailyQuota / 10 {
-					if code, _ := status(s.base+"/api/v1/stats", "", "X-Forwarded-For", address); code == http.StatusOK {
+					response, _, err := load.Do(s.Context(), load.Client, s.base+"/api/v1/stats", "", "X-Forwarded-For", address)
+					if err == nil && response.StatusCode == http.StatusOK {
 						granted.Add(1)
 					}
 				}

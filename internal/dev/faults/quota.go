@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -29,16 +30,14 @@ const unstated = -1
 
 // calls is the history of one subject or more.
 type calls struct {
-	Model   string // name of the model that must explain it
-	Limit   int    // for each subject
-	Servers int
-	Fault   int64 // when the fault started
-	Calls   []call
+	Model string // name of the model that must explain it
+	Limit int    // for each subject
+	Fault int64  // when the fault started
+	Calls []call
 }
 
-// figures are how many requests there are, without a response, granted and refused.
-func figures(histories []*calls) []any {
-	all, unanswered, refused := 0, 0, 0
+// figures are how many requests there are, without a response and refused.
+func figures(histories []*calls) (all, unanswered, refused int) {
 	for _, h := range histories {
 		all += len(h.Calls)
 		for _, c := range h.Calls {
@@ -50,7 +49,7 @@ func figures(histories []*calls) []any {
 			}
 		}
 	}
-	return []any{all, unanswered, all - unanswered - refused, refused}
+	return all, unanswered, refused
 }
 
 // rules are the models by name. "exact" is what the service promises; each of the
@@ -122,13 +121,12 @@ type counter struct {
 // exactModel grants exactly the limit, in one order for all servers.
 func exactModel(h *calls) porcupine.Model {
 	return nondeterministic(counter{}, func(c counter, s step) []counter {
-		mark := fmt.Sprintf("%d;", s.number)
-		at := indexOf(c.pending, mark)
+		mark := fmt.Sprintf("<%d>", s.number)
 		if s.refund {
-			if at < 0 { // it was not counted yet, or never
+			if !strings.Contains(c.pending, mark) { // it was not counted yet, or never
 				return onlyIf(s.Status == 0, c)
 			}
-			refunded := counter{c.count - 1, c.pending[:at] + c.pending[at+len(mark):]}
+			refunded := counter{c.count - 1, strings.Replace(c.pending, mark, "", 1)}
 			if s.Status == 0 { // killed before or after
 				return []counter{c, refunded}
 			}
@@ -148,9 +146,6 @@ func exactModel(h *calls) porcupine.Model {
 		}
 	})
 }
-
-// maxServers bounds the state of the outage model.
-const maxServers = 3
 
 // shares is the state of the outage model: what each server knows of.
 type shares struct {
@@ -194,15 +189,6 @@ func onlyIf[S any](allowed bool, next S) []S {
 		return nil
 	}
 	return []S{next}
-}
-
-func indexOf(list, mark string) int {
-	for at := 0; at+len(mark) <= len(list); at++ {
-		if list[at:at+len(mark)] == mark && (at == 0 || list[at-1] == ';') {
-			return at
-		}
-	}
-	return -1
 }
 
 // nondeterministic returns a model whose steps may lead to several states.

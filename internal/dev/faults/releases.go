@@ -1,20 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 )
 
-// catalogHistory is what clients saw of the catalog during imports, prunes and
+// catalogHistory is what clients saw of the catalog during faults, imports, prunes and
 // restores. Times are nanoseconds since the history started.
 type catalogHistory struct {
 	Restores   []restore
 	Prunes     []int64 // when each one started
 	Reads      []read
 	Syncs      []syncRead
-	Journal    []event // at the end
+	Journal    []event
 	Deliveries []delivery
 }
 
@@ -27,13 +29,18 @@ type restore struct {
 
 // read is a response about the catalog.
 type read struct {
-	Client, Server int
-	URL            string
-	AsOf           int // the requested release, or 0
-	Start, End     int64
-	Status         int
-	Release        int
-	ETag, Body     string // a hash of the body
+	Server     int
+	URL        string // without what makes it unique
+	AsOf       int    // the requested release, or 0
+	Start, End int64
+	Status     int // 0 without a response
+	Release    int
+	ETag, Body string // a hash of the body
+
+	query   *query
+	late    time.Duration // how late it was sent, which is due to this machine
+	tries   int           // servers that nginx tried
+	failure string
 }
 
 // syncRead is one client's read of the whole set of review texts, or of what has
@@ -54,31 +61,47 @@ type delivery struct {
 	Body string // a hash
 }
 
+type report func(format string, args ...any)
+
 // check returns what must not have happened.
 func (h *catalogHistory) check() (violations []string) {
 	add := func(format string, args ...any) { violations = append(violations, fmt.Sprintf(format, args...)) }
-	h.checkOrder(add)
-	h.checkAsOf(add)
-	h.checkTags(add)
+	byServer := map[int][]read{}
+	var successful []read
+	for _, r := range h.Reads {
+		if r.Status == http.StatusOK {
+			successful = append(successful, r)
+			byServer[r.Server] = append(byServer[r.Server], r)
+		}
+	}
+	for _, server := range slices.Sorted(maps.Keys(byServer)) {
+		h.checkOrder(server, byServer[server], add)
+	}
+	h.checkBodies(successful, add)
 	h.checkSyncs(add)
 	h.checkDeliveries(add)
 	return violations
 }
 
-type report func(format string, args ...any)
-
-// checkOrder checks that no client sees a server go back to an earlier release,
-// except once after each restore.
-func (h *catalogHistory) checkOrder(add report) {
-	for _, reads := range h.byClient() {
-		backs := 0
-		for i, r := range reads[1:] {
-			if before := reads[i]; r.Release < before.Release {
-				backs++
-				if restored := countBefore(h.Restores, r.End); backs > restored {
-					add("client %d, server %d: release %d after %d, with %d restores", r.Client, r.Server, r.Release, before.Release, restored)
-				}
+// checkOrder checks that no server goes back to an earlier release, except once after each
+// restore: a response must not be older than one that ended before its request was sent.
+func (h *catalogHistory) checkOrder(server int, reads []read, add report) {
+	reads = slices.DeleteFunc(reads, func(r read) bool { return r.AsOf != 0 })
+	slices.SortFunc(reads, func(a, b read) int { return cmp.Compare(a.Start, b.Start) })
+	ended := slices.SortedFunc(slices.Values(reads), func(a, b read) int { return cmp.Compare(a.End, b.End) })
+	newest, backs, since := 0, 0, int64(0)
+	for _, r := range reads {
+		for ; len(ended) > 0 && ended[0].End < r.Start; ended = ended[1:] {
+			if ended[0].Start >= since {
+				newest = max(newest, ended[0].Release)
 			}
+		}
+		if r.Release < newest {
+			backs++
+			if restored := countBefore(h.Restores, r.End); backs > restored {
+				add("server %d: release %d after %d, with %d restores", server, r.Release, newest, restored)
+			}
+			newest, since = r.Release, r.End
 		}
 	}
 }
@@ -92,27 +115,11 @@ func countBefore(restores []restore, at int64) (n int) {
 	return n
 }
 
-// byClient returns the reads of the current release by each client, which waits for
-// one before it sends the next.
-func (h *catalogHistory) byClient() map[[2]int][]read {
-	all := map[[2]int][]read{}
-	for _, r := range h.Reads {
-		if r.AsOf == 0 && r.Status == http.StatusOK {
-			at := [2]int{r.Client, r.Server}
-			all[at] = append(all[at], r)
-		}
-	}
-	for _, reads := range all {
-		slices.SortFunc(reads, func(a, b read) int { return int(a.Start - b.Start) })
-	}
-	return all
-}
-
 // epochs returns how often the number of a release may have been assigned when a
 // response was given: at least once, and once more if a restore may have freed it.
 func (h *catalogHistory) epochs(r read) (from, to int) {
 	for _, restored := range h.Restores {
-		if r.AsOf > restored.Newest && r.End > restored.Start {
+		if r.Release > restored.Newest && r.End > restored.Start {
 			to++
 			if r.Start > restored.End+settling {
 				from++
@@ -123,42 +130,32 @@ func (h *catalogHistory) epochs(r read) (from, to int) {
 }
 
 // settling is how long after a restore a server may take to notice it.
-const settling = int64(10e9)
+const settling = int64(10 * time.Second)
 
-// checkAsOf checks that an earlier release never changes, and does not come back
-// once it was pruned.
-func (h *catalogHistory) checkAsOf(add report) {
+// checkBodies checks that all responses of one kind and release have the same body, so
+// that none mixes releases and earlier ones never change, that as_of returns the release
+// that it names, and that an ETag never names two bodies.
+func (h *catalogHistory) checkBodies(reads []read, add report) {
 	type key struct {
-		url   string
-		epoch int
+		url            string
+		release, epoch int
 	}
-	bodies := map[key]string{}
-	for _, r := range h.Reads {
-		from, to := h.epochs(r)
-		if r.AsOf == 0 || r.Status != http.StatusOK || from != to {
-			continue
-		}
-		k := key{r.URL, from}
-		if known, ok := bodies[k]; ok && known != r.Body {
-			add("%s: two bodies", r.URL)
-		}
-		if bodies[k] = r.Body; r.Release != r.AsOf {
+	bodies, tagged := map[key]string{}, map[string]string{}
+	for _, r := range reads {
+		if r.AsOf != 0 && r.Release != r.AsOf {
 			add("%s: release %d", r.URL, r.Release)
 		}
-	}
-}
-
-// checkTags checks that an ETag never names two bodies.
-func (h *catalogHistory) checkTags(add report) {
-	bodies := map[string]string{}
-	for _, r := range h.Reads {
-		if r.ETag == "" || r.Status != http.StatusOK {
-			continue
+		if from, to := h.epochs(r); from == to {
+			k := key{r.URL, r.Release, from}
+			if known, ok := bodies[k]; ok && known != r.Body {
+				add("%s: two bodies in release %d", r.URL, r.Release)
+			}
+			bodies[k] = r.Body
 		}
-		if known, ok := bodies[r.ETag]; ok && known != r.Body {
+		if known, ok := tagged[r.ETag]; ok && known != r.Body && r.ETag != "" {
 			add("%s: ETag %s names two bodies", r.URL, r.ETag)
 		}
-		bodies[r.ETag] = r.Body
+		tagged[r.ETag] = r.Body
 	}
 }
 
@@ -168,15 +165,13 @@ func (h *catalogHistory) checkSyncs(add report) {
 	type place struct{ release, restores int }
 	states, sets := map[int]map[string]string{}, map[place]map[string]string{}
 	for _, s := range h.Syncs {
-		switch {
-		case s.Status == http.StatusGone:
-			if len(h.Prunes) == 0 && len(h.Restores) == 0 {
-				add("client %d: a token expired although nothing was pruned", s.Client)
-			}
+		if s.Status == http.StatusGone && len(h.Prunes)+len(h.Restores) == 0 {
+			add("client %d: a token expired although nothing was pruned", s.Client)
+		}
+		if s.Status != http.StatusOK {
 			continue
-		case s.Status != http.StatusOK:
-			continue
-		case s.Whole:
+		}
+		if s.Whole {
 			states[s.Client] = map[string]string{}
 		}
 		state := states[s.Client]
@@ -188,19 +183,15 @@ func (h *catalogHistory) checkSyncs(add report) {
 				delete(state, slug)
 			}
 		}
-		at := place{s.Release, countBefore(h.Restores, s.Start)}
-		if overlaps(h.Restores, s) { // it is unknown which catalog was read
-			continue
+		if slices.ContainsFunc(h.Restores, func(r restore) bool { return s.End > r.Start && s.Start < r.End+settling }) {
+			continue // it is unknown which catalog was read
 		}
+		at := place{s.Release, countBefore(h.Restores, s.Start)}
 		if known, ok := sets[at]; ok && !maps.Equal(known, state) {
 			add("client %d, release %d: %s", s.Client, s.Release, firstDifference(known, state))
 		}
 		sets[at] = maps.Clone(state)
 	}
-}
-
-func overlaps(restores []restore, s syncRead) bool {
-	return slices.ContainsFunc(restores, func(r restore) bool { return s.End > r.Start && s.Start < r.End+settling })
 }
 
 // firstDifference returns how two sets of documents differ.

@@ -3,24 +3,28 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/load"
@@ -30,46 +34,59 @@ import (
 )
 
 // system is the system under test: three servers with the services they share,
-// or one with an embedded database.
+// or one with an embedded database. It is also the webhook receiver.
 type system struct {
-	t       testing.TB
-	cfg     store.Config // of commands, which use no proxy
-	servers []*server
-	base    string // URL for readers
-	key     string // an API key without a quota
-	records *recorder
-	logDir  string         // "" to discard logs
-	logs    []*testkit.Log // of all servers, including those that have ended
-	began   time.Time      // when the histories started
+	testing.TB
+	cfg         store.Config // of commands, which use no proxy
+	servers     []*server
+	base        string         // URL for readers
+	key, reader string         // keys without a quota; the requests of the first one are compared with its usage
+	logs        []*testkit.Log // of all servers, including those that have ended
+	began       time.Time      // when the histories started
 
 	postgres *testkit.Cluster     // nil with an embedded database
 	redis    *testkit.RedisServer // nil for a single server
 	proxies  *testkit.Toxiproxy   // one for each connection of a server, so that each can fail by itself
-	edition  int                  // the last one published
-	killed   kill
-	rate     int // requests per second, if not defaultRate
-	others   int // tools without a score
+	rate     int                  // requests per second
+	tools    int
 
-	mu    sync.Mutex
-	shown map[string]int // the newest edition that each server has shown, by address
+	revision   int    // of the next feed
+	after      string // the parameter that selects the events that are new in the journal
+	killed     int    // the server that was killed
+	killedAt   int64
+	newestSeen atomic.Int64 // release
+
+	mu     sync.Mutex
+	h      catalogHistory
+	sender string // address of the last connection of a webhook
 }
 
-func newSystem(t testing.TB, logDir string, cfg store.Config) *system {
-	return &system{t: t, logDir: logDir, cfg: cfg, shown: map[string]int{}, began: time.Now()}
+// record changes or reads what clients record.
+func (s *system) record(change func(h *catalogHistory)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.h)
 }
+
+func newSystem(t testing.TB, cfg store.Config) *system {
+	return &system{TB: t, cfg: cfg, began: time.Now(), rate: defaultRate, tools: 200}
+}
+
+// maxServers is how many servers share their services.
+const maxServers = 3
 
 // startCluster starts three servers behind nginx.
-func startCluster(t testing.TB, logDir string) *system {
+func startCluster(t testing.TB) *system {
 	// Processes crash here, not machines, so fsync would only take time.
 	postgres := testkit.StartCluster(t, "fsync=off")
-	s := newSystem(t, logDir, store.Config{DatabaseURL: postgres.URL, DataDir: t.TempDir()})
+	s := newSystem(t, store.Config{DatabaseURL: postgres.URL, DataDir: t.TempDir()})
 	s.postgres, s.redis, s.proxies = postgres, testkit.StartRedis(t), testkit.StartToxiproxy(t)
 	for i := range maxServers {
 		cfg := store.Config{DatabaseURL: s.proxies.Between(postgresOf(i), postgres.URL), DataDir: s.cfg.DataDir}
 		s.addServer(cfg, "REDIS_URL="+s.proxies.Between(redisOf(i), s.redis.URL))
 	}
-	s.startNginx()
 	s.open()
+	s.startNginx()
 	return s
 }
 
@@ -78,33 +95,37 @@ func postgresOf(server int) string { return fmt.Sprintf("postgres-%d", server) }
 
 // open fills the database, and starts the servers and the webhook receiver.
 func (s *system) open() {
-	check.OK(s.t, s.publish())
-	s.key = blackbox.CreateKey(s.t, s.cfg, load.Owner, "pro")
-	s.records = &recorder{system: s, key: blackbox.NewKey(s.t, s.cfg, "pro")}
-	receiver := httptest.NewServer(s.records)
-	s.t.Cleanup(receiver.Close)
-	blackbox.MustRun(s.t, blackbox.Command(s.t, s.cfg, "webhooks", "add", load.Owner, receiver.URL))
+	check.OK(s, s.publish())
+	s.key, s.reader = blackbox.CreateKey(s, s.cfg, load.Owner, "pro"), blackbox.NewKey(s, s.cfg, "pro")
+	receiver := httptest.NewServer(s)
+	s.Cleanup(receiver.Close)
+	blackbox.MustRun(s, blackbox.Command(s, s.cfg, "webhooks", "add", load.Owner, receiver.URL))
 	for _, server := range s.servers {
 		s.start(server)
 	}
-	s.records.newEvents() // skips those from before the endpoint was added
+	s.base = "http://" + s.servers[0].address
+	s.newEvents() // skips those from before the endpoint was added
 }
 
-// publish imports the next edition.
+// publish imports the next release, which changes one tool in twenty.
 func (s *system) publish() error {
-	var edition bytes.Buffer
-	if err := writeEdition(&edition, s.edition+1, s.others); err != nil {
-		return err
+	var feed bytes.Buffer
+	check.OK(s, synth.Write(s.Context(), &feed, synth.Options{Tools: s.tools, Revision: s.revision}))
+	err := s.run(&feed, "import", "-")
+	if err == nil {
+		s.revision++
 	}
-	if err := s.run(&edition, "import", "-"); err != nil {
-		return err
-	}
-	s.edition++
-	return nil
+	return err
+}
+
+// newest returns the number of the newest release.
+func (s *system) newest() int {
+	out := blackbox.MustRun(s, blackbox.Command(s, s.cfg, "releases")).Out
+	return check.Try(strconv.Atoi(regexp.MustCompile(`(?m)^\d+`).FindString(out))).OK(s)
 }
 
 func (s *system) run(input io.Reader, args ...string) error {
-	cmd := blackbox.Command(s.t, s.cfg, args...)
+	cmd := blackbox.Command(s, s.cfg, args...)
 	cmd.Stdin = input
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("palmares %s: %w\n%s", strings.Join(args, " "), err, out)
@@ -115,38 +136,20 @@ func (s *system) run(input io.Reader, args ...string) error {
 // runPostgres runs one of PostgreSQL's programs. Restoring a backup may deadlock with
 // the servers' queries, and is then tried again.
 func (s *system) runPostgres(name string, args ...string) {
-	path := filepath.Join(testkit.PostgreSQL.Ensure(s.t), name)
+	path := filepath.Join(testkit.PostgreSQL.Ensure(s), name)
 	for try := 1; ; try++ {
 		out, err := exec.Command(path, args...).CombinedOutput()
 		if err == nil {
 			return
 		}
-		check.MustTrue(s.t, try != 10 && strings.Contains(string(out), "deadlock"), "%s: %v\n%s", name, err, out)
+		check.MustTrue(s, try != 10 && strings.Contains(string(out), "deadlock"), "%s: %v\n%s", name, err, out)
 	}
 }
 
-// allServe reports whether every server serves the last edition.
+// allServe reports whether every server serves the newest release.
 func (s *system) allServe() bool {
-	for _, server := range s.servers {
-		if server.edition() != s.edition {
-			return false
-		}
-	}
-	return true
-}
-
-// newestShown returns the newest edition that each server has served. Later
-// responses must not be older.
-func (s *system) newestShown() map[string]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.shown)
-}
-
-func (s *system) addShown(server string, edition int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shown[server] = max(s.shown[server], edition)
+	newest := s.newest()
+	return !slices.ContainsFunc(s.servers, func(server *server) bool { return server.release() != newest })
 }
 
 // server is a palmares server that can be restarted at the same address.
@@ -158,50 +161,27 @@ type server struct {
 }
 
 func (s *system) addServer(cfg store.Config, env ...string) {
-	address := testkit.FreeAddress(s.t)
+	address := testkit.FreeAddress(s)
 	s.servers = append(s.servers, &server{cfg: cfg, address: address, env: append(env, "PALMARES_LISTEN="+address)})
 }
 
 // start starts a server and waits until it is ready.
 func (s *system) start(server *server) {
-	server.process = load.Serve(s.t, server.cfg, server.env...)
-	log := server.process.Log
-	s.logs = append(s.logs, log)
-	if s.logDir != "" {
-		file := filepath.Join(s.logDir, fmt.Sprintf("server-%d.log", len(s.logs)))
-		s.t.Cleanup(func() { _ = os.WriteFile(file, []byte(log.String()), 0o644) })
-	}
-	waitFor(20*time.Second, func() bool { return server.edition() > notReady })
-	check.MustTrue(s.t, server.edition() != notReady, "got a server that is not ready, want a ready one\n%s", log)
+	server.process = load.Serve(s, server.cfg, server.env...)
+	s.logs = append(s.logs, server.process.Log)
+	wait.Until(s, "a server is ready", func() bool { return server.release() > 0 })
 }
 
-const (
-	noEdition = -1
-	notReady  = -2
-)
-
-// edition returns the edition that the server reports.
-func (s *server) edition() int {
-	var report struct {
-		UpdatedAt string `json:"updated_at"`
-	}
-	code, body := status("http://"+s.address+"/readyz", "")
-	if code != http.StatusOK || json.Unmarshal(body, &report) != nil {
-		return notReady
-	}
-	return editionOn(report.UpdatedAt)
-}
-
-// status sends a request apart from the load and returns the status, or 0
-// without a response, and the body.
-func status(url, body string, headers ...string) (int, []byte) {
+// release returns the release that the server reports, or 0 if it is not ready.
+func (s *server) release() int {
+	var report struct{ Release int }
 	ctx, cancel := context.WithTimeout(context.Background(), clientTimeout)
 	defer cancel()
-	response, data, err := load.Do(ctx, load.Client, url, body, headers...)
-	if err != nil {
-		return 0, nil
+	response, body, err := load.Do(ctx, load.Client, "http://"+s.address+"/readyz", "")
+	if err != nil || response.StatusCode != http.StatusOK || json.Unmarshal(body, &report) != nil {
+		return 0
 	}
-	return response.StatusCode, data
+	return report.Release
 }
 
 var direct = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true, IdleConnTimeout: 2 * time.Second}}
@@ -235,7 +215,7 @@ const redisDown, redisUp = "redis unavailable", "redis available again"
 
 // waitForRedis waits until no server counts by itself.
 func (s *system) waitForRedis() {
-	wait.Until(s.t, "all servers use Redis again", func() bool {
+	wait.Until(s, "all servers use Redis again", func() bool {
 		return !slices.ContainsFunc(s.servers, func(server *server) bool {
 			log := server.process.Log.String()
 			return strings.Count(log, redisDown) > strings.Count(log, redisUp)
@@ -243,73 +223,31 @@ func (s *system) waitForRedis() {
 	})
 }
 
-// servedBy is a response header with the servers that nginx tried. The last one
-// responded.
-const servedBy = "X-Served-By"
-
-// nginxConfig configures a load balancer. A request without a response is retried
-// on the next server, including GraphQL queries, which change nothing. Responses
-// with 503 are passed on: retrying them would count the request several times. With
-// max_fails=0, servers that restart one after the other stay in rotation.
-const nginxConfig = `
-daemon off; master_process off; pid %[1]s/nginx.pid; error_log %[1]s/nginx.log; worker_rlimit_nofile 4096;
-events { worker_connections 2048; }
-http {
-	access_log off;
-	client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-	keepalive_requests 100000;
-	upstream palmares {
-%[3]s
-		keepalive 32;
-		keepalive_timeout 2s;
-	}
-	server {
-		listen %[2]s;
-		location / {
-			proxy_pass http://palmares;
-			proxy_http_version 1.1;
-			proxy_set_header Connection "";
-			proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-			proxy_connect_timeout 1s;
-			proxy_read_timeout 15s;
-			proxy_next_upstream error timeout non_idempotent;
-			add_header ` + servedBy + ` $upstream_addr always;
-		}
-	}
-}`
+//go:embed nginx.conf
+var nginxConfig string
 
 func (s *system) startNginx() {
-	dir, address := s.t.TempDir(), testkit.FreeAddress(s.t)
-	var upstreams strings.Builder
+	dir, address := s.TempDir(), testkit.FreeAddress(s)
+	upstreams := ""
 	for _, server := range s.servers {
-		fmt.Fprintf(&upstreams, "\t\tserver %s max_fails=0;\n", server.address)
+		upstreams += fmt.Sprintf("server %s max_fails=0;\n", server.address)
 	}
-	file := filepath.Join(dir, "nginx.conf")
-	check.OK(s.t, os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, address, upstreams.String()), 0o644))
-	testkit.StartAt(s.t, exec.Command(testkit.Nginx.Ensure(s.t), "-p", dir, "-c", file), address)
+	config := strings.NewReplacer("DIRECTORY", dir, "ADDRESS", address, "SERVERS", upstreams).Replace(nginxConfig)
+	file := blackbox.WriteFile(s, "nginx.conf", []byte(config))
+	testkit.StartAt(s, exec.Command(testkit.Nginx.Ensure(s), "-p", dir, "-c", file), address)
 	s.base = "http://" + address
 }
 
 // ownsConnection reports whether a process has the loopback connection from an
 // address, according to /proc.
 func ownsConnection(pid int, address string) bool {
-	_, text, _ := net.SplitHostPort(address)
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		return false
-	}
+	port := netip.MustParseAddrPort(address).Port()
 	connections, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
-	socket := ""
-	for line := range strings.Lines(string(connections)) {
-		if fields := strings.Fields(line); len(fields) > 9 && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", port)) {
-			socket = "socket:[" + fields[9] + "]"
-		}
-	}
+	line := regexp.MustCompile(fmt.Sprintf(`\d+: \w+:%04X .*`, port)).Find(connections)
+	fields := strings.Fields(string(line))
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	for _, file := range files {
-		if target, err := os.Readlink(file); err == nil && target == socket {
-			return true
-		}
-	}
-	return false
+	return len(fields) > 9 && slices.ContainsFunc(files, func(file string) bool {
+		target, _ := os.Readlink(file)
+		return target == "socket:["+fields[9]+"]"
+	})
 }

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"go/ast"
@@ -17,8 +16,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
+	"testing"
 
+	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/repo"
 )
 
@@ -31,58 +32,22 @@ type target struct {
 func (t target) String() string { return t.dir + " " + t.name }
 
 func main() {
-	if err := run(os.Getenv("FUZZTIME"), os.Getenv("RUN")); err != nil {
-		fmt.Fprintln(os.Stderr, "fuzz:", err)
-		os.Exit(1)
-	}
-}
-
-func run(fuzzTime, only string) error {
-	root, err := repo.Find()
-	if err != nil {
-		return err
-	}
-	targets, err := find(root)
-	if err != nil {
-		return err
-	}
-	selected, err := regexp.Compile(only)
-	if err != nil {
-		return err
-	}
-	binaries, err := os.MkdirTemp("", "fuzz")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(binaries)
-	cacheDir, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		return err
-	}
-	var failed []string
-	fmt.Print("| target | checks | executions | CPU time |\n|---|---|---|---|\n")
-	for _, t := range targets {
-		if !selected.MatchString(t.name) {
-			continue
+	testkit.Main("fuzz", func(t testing.TB) {
+		root, binaries := repo.Root(t), t.TempDir()
+		cache := strings.TrimSpace(string(check.Try(exec.Command("go", "env", "GOCACHE").Output()).OK(t)))
+		selected := check.Try(regexp.Compile(os.Getenv("RUN"))).OK(t)
+		fmt.Print("| target | checks | executions | CPU time |\n|---|---|---|---|\n")
+		for _, found := range find(t, root) {
+			if selected.MatchString(found.name) {
+				found.fuzz(t, root, cache, filepath.Join(binaries, strings.ReplaceAll(found.dir, "/", "-")))
+			}
 		}
-		r := runner{root: root, cache: strings.TrimSpace(string(cacheDir)), binary: filepath.Join(binaries, strings.ReplaceAll(t.dir, "/", "-")), time: cmp.Or(fuzzTime, "1m")}
-		executions, cpu, err := r.fuzz(t)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", t, err)
-			failed = append(failed, t.String())
-			continue
-		}
-		fmt.Printf("| `%s` in `%s` | %s | %s | %.0f s |\n", t.name, t.dir, t.checks, executions, cpu.Seconds())
-	}
-	if failed != nil {
-		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
-	}
-	return nil
+	})
 }
 
 // find returns the targets in all test files of the repository, whatever their build tags.
-func find(root string) (targets []target, err error) {
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+func find(t testing.TB, root string) (targets []target) {
+	check.OK(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -91,61 +56,49 @@ func find(root string) (targets []target, err error) {
 		case !strings.HasSuffix(path, "_test.go"):
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
+		dir := filepath.ToSlash(check.Try(filepath.Rel(root, filepath.Dir(path))).OK(t))
+		file := check.Try(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)).OK(t)
 		for _, declared := range file.Decls {
 			function, ok := declared.(*ast.FuncDecl)
 			if !ok || function.Recv != nil || !strings.HasPrefix(function.Name.Name, "Fuzz") {
 				continue
 			}
 			name := function.Name.Name
-			dir, err := filepath.Rel(root, filepath.Dir(path))
-			if err != nil {
-				return err
-			}
 			comment, ok := strings.CutPrefix(strings.Join(strings.Fields(function.Doc.Text()), " "), name+" checks ")
-			if !ok {
-				return fmt.Errorf("%s in %s: its comment must start with %q", name, dir, name+" checks ")
-			}
+			check.MustTrue(t, ok, "%s in %s: its comment must start with %q", name, dir, name+" checks ")
 			sentence, _, _ := strings.Cut(comment, ". ")
-			targets = append(targets, target{filepath.ToSlash(dir), name, strings.TrimSuffix(sentence, ".")})
+			targets = append(targets, target{dir, name, strings.TrimSuffix(sentence, ".")})
 		}
 		return nil
-	})
+	}))
 	slices.SortFunc(targets, func(a, b target) int { return strings.Compare(a.String(), b.String()) })
-	return targets, err
+	return targets
 }
 
-// runner fuzzes one target.
-type runner struct{ root, cache, binary, time string }
+// executions is what the testing package prints while it fuzzes.
+var executions = regexp.MustCompile(`fuzz: elapsed: .*, execs: ([0-9]+) `)
 
-// progress is what the testing package prints while it fuzzes.
-var progress = regexp.MustCompile(`fuzz: elapsed: .*, execs: ([0-9]+) `)
-
-// fuzz builds the target's package once and runs the target. The CPU time is that of the
-// target, without the build.
-func (r runner) fuzz(t target) (executions string, cpu time.Duration, err error) {
-	if _, err := os.Stat(r.binary); err != nil {
-		build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-fuzz=Fuzz", "-o", r.binary, "./"+t.dir)
-		build.Dir = r.root
-		if out, err := build.CombinedOutput(); err != nil {
-			return "", 0, fmt.Errorf("cannot be built: %w\n%s", err, out)
-		}
+// fuzz builds the target's package once, runs the target and prints a row. The CPU time is
+// that of the target, without the build.
+func (f target) fuzz(t testing.TB, root, cache, binary string) {
+	if _, err := os.Stat(binary); err != nil {
+		build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-fuzz=Fuzz", "-o", binary, "./"+f.dir)
+		build.Dir = root
+		out, err := build.CombinedOutput()
+		check.MustTrue(t, err == nil, "%s cannot be built: %v\n%s", f, err, out)
 	}
-	test := exec.Command(r.binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+r.time,
-		"-test.fuzzcachedir="+filepath.Join(r.cache, "fuzz", "palmares", t.dir), "-test.timeout=0")
-	test.Dir = filepath.Join(r.root, t.dir)
-	var out bytes.Buffer
-	test.Stdout, test.Stderr = &out, &out
-	err = test.Run()
-	found := progress.FindAllStringSubmatch(out.String(), -1)
+	test := exec.Command(binary, "-test.run=^$", "-test.fuzz=^"+f.name+"$", "-test.fuzztime="+cmp.Or(os.Getenv("FUZZTIME"), "1m"),
+		"-test.fuzzcachedir="+filepath.Join(cache, "fuzz", "palmares", f.dir), "-test.timeout=0")
+	test.Dir = filepath.Join(root, f.dir)
+	out, err := test.CombinedOutput()
+	found := executions.FindAllSubmatch(out, -1)
 	switch {
 	case err != nil:
-		return "", 0, fmt.Errorf("%w\n%s", err, out.String())
-	case len(found) == 0: // the binary has no such target, for example because of its build tags
-		return "", 0, fmt.Errorf("was skipped\n%s", out.String())
+		t.Errorf("%s: %v\n%s", f, err, out)
+	case found == nil: // the binary has no such target, for example because of its build tags
+		t.Errorf("%s was skipped\n%s", f, out)
+	default:
+		cpu := test.ProcessState.UserTime() + test.ProcessState.SystemTime()
+		fmt.Printf("| `%s` in `%s` | %s | %s | %.0f s |\n", f.name, f.dir, f.checks, found[len(found)-1][1], cpu.Seconds())
 	}
-	return found[len(found)-1][1], test.ProcessState.UserTime() + test.ProcessState.SystemTime(), nil
 }

@@ -45,8 +45,8 @@ func Do(ctx context.Context, client *http.Client, url, body string, headers ...s
 // Table is a Markdown table.
 type Table struct{ rows [][]string }
 
-// NewTable returns a table with a header.
-func NewTable(header ...string) *Table { return &Table{[][]string{header}} }
+// NewTable returns a table with a header, whose cells are separated by " | ".
+func NewTable(header string) *Table { return &Table{[][]string{strings.Split(header, " | ")}} }
 
 // Add adds a row.
 func (t *Table) Add(cells ...any) {

@@ -6,13 +6,11 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,75 +20,81 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// recipe is a list of steps, as in CONTRIBUTING.md.
+// recipe is a list of edits, as in CONTRIBUTING.md, and the command after them.
 type recipe struct {
 	name     string
 	maxFiles int
-	steps    []step
+	generate string
+	edits    []edit
 }
 
-// step edits a file and runs commands. It inserts text below the first line
-// that contains after, or creates the file if after is empty.
-type step struct {
-	file, after, insert string
-	commands            []string
-}
-
-// change is a step that changes text within lines.
-func change(file, from, to string, commands ...string) step {
-	return step{file, changes + from, to, commands}
-}
-
-const changes = "change "
+// edit inserts text below the first line that contains another, replaces that if the text
+// starts with "=", or creates the file if the other is empty.
+type edit struct{ file, at, text string }
 
 var recipes = []recipe{
-	{
-		name:     "Add a field to tools",
-		maxFiles: 6,
-		steps: []step{
-			{"ent/schema/tool.go", `field.String("alternatives_url")`, `		field.String("license").Optional().Nillable(),`, nil},
-			{"internal/catalog/record/record.go", `json:"alternatives_url"`, "	License *string `json:\"license,omitzero\" rule:\"text\" event:\"The license; null if unknown.\" label:\"Code license\"`", nil},
-			{"internal/core/lang/french.json", `"Website": "Site web",`, `    "Code license": "Licence du code",`, nil},
-			{"internal/catalog/release/tool.go", `type Tool struct {`, `	License *string`, nil},
-			{"internal/catalog/release/tool.go", `t := &Tool{`, `		License: row.License,`, nil},
-			{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String", nil},
-			{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`,
-				[]string{"make generate NAME=add_license"}},
-		},
-	},
-	{
-		name:     "Add a filter",
-		maxFiles: 5,
-		steps: []step{
-			{"internal/catalog/release/tool.go", `type Tool struct {`, `	HasAvis bool // there is a page with its review`, nil},
-			{"internal/catalog/release/tool.go", `t := &Tool{`, `		HasAvis: row.AvisURL != nil,`, nil},
-			{"graph/schema/tool.graphql", `  hasEmbeddings: Boolean`, "  \"Tools with or without a page with their review.\"\n  hasAvis: Boolean", nil},
-			{"graph/model/filter.go", `release.Where(func(t *release.Tool) bool { return t.InEmbeddings`,
-				"	}\n	if f.HasAvis != nil {\n		all = append(all, release.Where(func(t *release.Tool) bool { return t.HasAvis == *f.HasAvis }))", nil},
-			change("rest/routes.go", `	obsolescenceMax = Parameter`,
-				"	hasAvis = Parameter{Param: params.Param{Name: \"has_avis\"}, Description: \"Tools with or without a page with their review.\"}\n	obsolescenceMax = Parameter"),
-			change("rest/routes.go", `obsolescenceMax, search, language, sort}`, `obsolescenceMax, hasAvis, search, language, sort}`),
-			change("rest/queries/tools.graphql", `$obsolescence_max: Float,`, `$obsolescence_max: Float, $has_avis: Boolean,`),
-			change("rest/queries/tools.graphql", `$obsolescence_max,`, `$obsolescence_max, hasAvis: $has_avis,`, "make generate"),
-		},
-	},
-	{
-		name:     "Add a REST path",
-		maxFiles: 2,
-		steps: []step{
-			{"rest/routes.go", `var routes = []route{`, `	{path: "/api/v1/totals", query: "totals", id: "getTotals", summary: "Totals", details: "The number of active and retired tools."},`, nil},
-			{"rest/queries/totals.graphql", "", "query totals {\n  body: stats {\n    ...Totals\n  }\n}\n\nfragment Totals on Statistics {\n  active: toolsTotal\n  retired: toolsRetired\n}\n",
-				[]string{"make generate"}},
-		},
-	},
+	{"Add a field to tools", 6, "make generate NAME=add_license", []edit{
+		{"ent/schema/tool.go", `field.String("alternatives_url")`, `		field.String("license").Optional().Nillable(),`},
+		{"internal/catalog/record/record.go", `json:"alternatives_url"`,
+			"	License *string `json:\"license,omitzero\" rule:\"text\" event:\"The license; null if unknown.\" label:\"Code license\"`"},
+		{"internal/core/lang/french.json", `"Website": "Site web",`, `    "Code license": "Licence du code",`},
+		{"internal/catalog/release/tool.go", `type Tool struct {`, `	License *string`},
+		{"internal/catalog/release/tool.go", `t := &Tool{`, `		License: row.License,`},
+		{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String"},
+		{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`},
+	}},
+	{"Add a filter", 5, "make generate", []edit{
+		{"internal/catalog/release/tool.go", `type Tool struct {`, `	HasAvis bool // there is a page with its review`},
+		{"internal/catalog/release/tool.go", `t := &Tool{`, `		HasAvis: row.AvisURL != nil,`},
+		{"graph/schema/tool.graphql", `  hasEmbeddings: Boolean`, "  \"Tools with or without a page with their review.\"\n  hasAvis: Boolean"},
+		{"graph/model/filter.go", `release.Where(func(t *release.Tool) bool { return t.InEmbeddings`, "	}\n	if f.HasAvis != nil {\n" +
+			"		all = append(all, release.Where(func(t *release.Tool) bool { return t.HasAvis == *f.HasAvis }))"},
+		{"rest/routes.go", `	obsolescenceMax = Parameter`, "=	hasAvis = Parameter{Param: params.Param{Name: \"has_avis\"}, " +
+			"Description: \"Tools with or without a page with their review.\"}\n	obsolescenceMax = Parameter"},
+		{"rest/routes.go", `obsolescenceMax, search, language, sort}`, `=obsolescenceMax, hasAvis, search, language, sort}`},
+		{"rest/queries/tools.graphql", `$obsolescence_max: Float,`, `=$obsolescence_max: Float, $has_avis: Boolean,`},
+		{"rest/queries/tools.graphql", `$obsolescence_max,`, `=$obsolescence_max, hasAvis: $has_avis,`},
+	}},
+	{"Add a REST path", 2, "make generate", []edit{
+		{"rest/routes.go", `var routes = []route{`, `	{path: "/api/v1/totals", query: "totals", id: "getTotals", summary: "Totals", ` +
+			`details: "The number of active and retired tools."},`},
+		{"rest/queries/totals.graphql", "", "query totals {\n  body: stats {\n    ...Totals\n  }\n}\n\n" +
+			"fragment Totals on Statistics {\n  active: toolsTotal\n  retired: toolsRetired\n}\n"},
+	}},
+}
+
+// responses must contain these texts afterwards.
+var responses = []struct{ path, want string }{
+	{"/api/v1/tools/plume", `"license":"MIT"`},
+	{"/api/v1/tools/atelier-nova", `"license":null`},
+	{`/graphql?query={tool(slug:%22plume%22){license}}`, `{"license":"MIT"}`},
+	{"/api/v1/tools?has_avis=false", `"total":8`},
+	{`/graphql?query={tools(filter:{hasAvis:false}){meta{total}}}`, `"total":8`},
+	{"/api/v1/totals", `"active":48`},
+	{"/api/v1/openapi.json", "The license, such as `MIT`; null if unknown."},
+	{"/api/v1/openapi.json", `"summary": "Totals"`},
+	{"/schemas/events/tool.created.json", "license"},
+	{"/schemas/feed/tool.json", "license"},
+	{`/graphql?query={changes(last:30){nodes{fields,after}}}`, "license"},
+	{"/api/v1/tools.csv", ",license"},
+	{"/en/changes?type=tool_updated", "code license"},
 }
 
 func main() {
 	testkit.Main("recipes", func(t testing.TB) {
 		tree := t.TempDir()
-		copyTree(t, tree)
+		// All files that git tracks or would add, except deleted ones.
+		command(t, ".", `git ls-files -z --cached --others --exclude-standard |
+			xargs -0 sh -c 'for f; do [ ! -e "$f" ] || cp --parents -p "$f" `+tree+`; done' sh`)
 		for _, r := range recipes {
-			r.follow(t, tree)
+			files := map[string]bool{}
+			for _, e := range r.edits {
+				fmt.Printf("%s: edit %s\n", r.name, e.file)
+				e.apply(t, filepath.Join(tree, e.file))
+				files[e.file] = true
+			}
+			check.MustTrue(t, len(files) <= r.maxFiles, "%s: got %d files edited by hand, want at most %d", r.name, len(files), r.maxFiles)
+			command(t, tree, r.generate)
 		}
 		command(t, tree, "go test ./rest")
 		command(t, tree, "go build -o bin/palmares ./cmd/palmares")
@@ -98,53 +102,18 @@ func main() {
 	})
 }
 
-// copyTree copies all files that git tracks or would add.
-func copyTree(t testing.TB, to string) {
-	list := check.Try(exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()).OK(t)
-	for name := range strings.Lines(string(list)) {
-		name = strings.TrimSpace(name)
-		info, err := os.Stat(name)
-		if errors.Is(err, os.ErrNotExist) {
-			continue // deleted and not yet committed
+func (e edit) apply(t testing.TB, path string) {
+	text := e.text
+	if e.at != "" {
+		old := string(check.Try(os.ReadFile(path)).OK(t))
+		before, after, found := strings.Cut(old, e.at)
+		check.MustTrue(t, found, "%s: got no %q, want it", e.file, e.at)
+		if replacement, ok := strings.CutPrefix(e.text, "="); ok {
+			text = strings.ReplaceAll(old, e.at, replacement)
+		} else {
+			line, rest, _ := strings.Cut(after, "\n")
+			text = before + e.at + line + "\n" + e.text + "\n" + rest
 		}
-		check.OK(t, err)
-		data, err := os.ReadFile(name)
-		check.OK(t, err)
-		target := filepath.Join(to, name)
-		check.OK(t, os.MkdirAll(filepath.Dir(target), 0o755))
-		check.OK(t, os.WriteFile(target, data, info.Mode().Perm()))
-	}
-}
-
-func (r recipe) follow(t testing.TB, tree string) {
-	var files []string
-	for _, s := range r.steps {
-		fmt.Printf("%s: edit %s\n", r.name, s.file)
-		s.edit(t, tree)
-		for _, line := range s.commands {
-			command(t, tree, line)
-		}
-		files = append(files, s.file)
-	}
-	slices.Sort(files)
-	files = slices.Compact(files)
-	fmt.Printf("%s: %d files edited by hand: %s\n", r.name, len(files), strings.Join(files, ", "))
-	check.MustTrue(t, len(files) <= r.maxFiles, "%s: got %d files edited by hand, want at most %d", r.name, len(files), r.maxFiles)
-}
-
-func (s step) edit(t testing.TB, tree string) {
-	path, text := filepath.Join(tree, s.file), s.insert
-	if s.after != "" {
-		data := check.Try(os.ReadFile(path)).OK(t)
-		if from, ok := strings.CutPrefix(s.after, changes); ok {
-			check.MustTrue(t, strings.Contains(string(data), from), "%s: got no %q, want it", s.file, from)
-			check.OK(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), from, s.insert)), 0o644))
-			return
-		}
-		lines := strings.Split(string(data), "\n")
-		i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, s.after) })
-		check.MustTrue(t, i >= 0, "%s: got no line with %q, want one", s.file, s.after)
-		text = strings.Join(slices.Insert(lines, i+1, s.insert), "\n")
 	}
 	check.OK(t, os.WriteFile(path, []byte(text), 0o644))
 }
@@ -159,81 +128,29 @@ func command(t testing.TB, tree, line string) {
 }
 
 // checkServer imports a feed with the new field, and checks it and the new path
-// over HTTP.
+// over HTTP and in exports.
 func checkServer(t testing.TB, tree string) {
-	command(t, tree, "bin/palmares import "+writeFeed(t, tree, "former.ndjson", demo.Catalog()))
-	command(t, tree, "bin/palmares import "+feedWithLicense(t, tree))
+	const slug = `"slug":"plume",`
+	check.Must(t, bytes.Count(demo.Catalog(), []byte(slug)), 1, "tools named plume in the demo feed")
+	licensed := bytes.Replace(demo.Catalog(), []byte(slug), []byte(slug+`"license":"MIT",`), 1)
+	for _, feed := range [][]byte{demo.Catalog(), licensed} {
+		command(t, tree, "bin/palmares import "+blackbox.WriteFile(t, "feed.ndjson", feed))
+	}
 	command(t, tree, "bin/palmares accounts create ana@example.com --plan pro")
 	command(t, tree, "bin/palmares keys create ana@example.com --name recipes > key")
-	key := check.Try(os.ReadFile(filepath.Join(tree, "key"))).OK(t)
+	key := strings.TrimSpace(string(check.Try(os.ReadFile(filepath.Join(tree, "key"))).OK(t)))
 	cmd := exec.Command(filepath.Join(tree, "bin", "palmares"), "serve", "--listen", "127.0.0.1:0")
 	cmd.Dir = tree
 	server := blackbox.ServeCommand(t, cmd)
-	for _, c := range []struct {
-		name, path string
-		keys       []string
-		want       any
-	}{
-		{"REST field", "/api/v1/tools/plume", []string{"license"}, "MIT"},
-		{"REST field without a value", "/api/v1/tools/atelier-nova", []string{"license"}, nil},
-		{"GraphQL field", `/graphql?query={tool(slug:%22plume%22){license}}`, []string{"data", "tool", "license"}, "MIT"},
-		{"REST filter", "/api/v1/tools?has_avis=false", []string{"meta", "total"}, 8.0},
-		{"GraphQL filter", `/graphql?query={tools(filter:{hasAvis:false}){meta{total}}}`, []string{"data", "tools", "meta", "total"}, 8.0},
-		{"REST path", "/api/v1/totals", []string{"active"}, 48.0},
-		{"OpenAPI field", "/api/v1/openapi.json", []string{"components", "schemas", "ToolItem", "properties", "license", "type"}, "string"},
-		{"OpenAPI path", "/api/v1/openapi.json", []string{"paths", "/api/v1/totals", "get", "summary"}, "Totals"},
-		{"event schema", "/schemas/events/tool.created.json", nil, nil},
-		{"feed schema", "/schemas/feed/tool.json", nil, nil},
-		{"journal", `/graphql?query={changes(last:30){nodes{fields,after}}}`, nil, nil},
-	} {
-		status, body := server.Get(t, c.path)
-		var got any = body
-		for _, key := range c.keys {
-			object, _ := got.(map[string]any)
-			value, exists := object[key]
-			check.MustTrue(t, exists, "%s: got no %q in %d %v, want it", c.name, key, status, body)
-			got = value
-		}
-		switch {
-		case status != http.StatusOK:
-			t.Fatalf("%s: got %d %v, want 200", c.name, status, body)
-		case c.keys == nil && !strings.Contains(fmt.Sprint(got), "license"):
-			t.Fatalf("%s: got no license in %v, want it", c.name, got)
-		case c.keys != nil && got != c.want:
-			t.Fatalf("%s: got %v, want %v", c.name, got, c.want)
-		}
-		fmt.Println("ok", c.name)
+	for _, r := range responses {
+		response := server.Call(t, http.MethodGet, r.path, "", "Authorization", "Bearer "+key)
+		body := blackbox.ReadAll(t, response.Body)
+		check.Must(t, response.StatusCode, http.StatusOK, r.path)
+		check.MustTrue(t, strings.Contains(body, r.want), "%s: got %.300s, want %s", r.path, body, r.want)
+		fmt.Println("ok", r.path)
 	}
-	for _, c := range []struct{ name, path, want string }{
-		{"CSV column", "/api/v1/tools.csv", ",license"},
-		{"page", "/en/changes?type=tool_updated", "code license"},
-	} {
-		response, body, err := blackbox.Do(t.Context(), http.DefaultClient, http.MethodGet, "http://"+server.Address+c.path, "",
-			"Authorization", "Bearer "+strings.TrimSpace(string(key)))
-		check.OK(t, err)
-		check.MustTrue(t, response.StatusCode == http.StatusOK && strings.Contains(string(body), c.want), "%s: got %d %.300s, want 200 with %q", c.name, response.StatusCode, body, c.want)
-		fmt.Println("ok", c.name)
+	command(t, tree, "bin/palmares export --format parquet files && bin/palmares export --format sqlite catalog.sqlite")
+	for _, file := range []string{"files/tools.parquet", "catalog.sqlite"} { // both formats contain the names of columns
+		check.Contains(t, string(check.Try(os.ReadFile(filepath.Join(tree, file))).OK(t)), "license", file)
 	}
-	for _, export := range []struct{ format, to, file string }{
-		{"parquet", "files", "files/tools.parquet"}, {"sqlite", "catalog.sqlite", "catalog.sqlite"},
-	} {
-		command(t, tree, "bin/palmares export --format "+export.format+" "+export.to)
-		data := check.Try(os.ReadFile(filepath.Join(tree, export.file))).OK(t)
-		check.MustTrue(t, bytes.Contains(data, []byte("license")), "%s: got no column license, want one", export.file) // both formats contain the names of columns
-		fmt.Println("ok", export.format, "column")
-	}
-}
-
-// feedWithLicense writes the demo feed with a license of one tool.
-func feedWithLicense(t testing.TB, tree string) (path string) {
-	const slug = `"slug":"plume",`
-	n := bytes.Count(demo.Catalog(), []byte(slug))
-	check.MustTrue(t, n == 1, "got %d tools named plume in the demo feed, want 1", n)
-	return writeFeed(t, tree, "licensed.ndjson", bytes.Replace(demo.Catalog(), []byte(slug), []byte(slug+`"license":"MIT",`), 1))
-}
-
-func writeFeed(t testing.TB, tree, name string, data []byte) (path string) {
-	path = filepath.Join(tree, name)
-	check.OK(t, os.WriteFile(path, data, 0o644))
-	return path
 }

@@ -42,7 +42,6 @@ var parts = []struct {
 }{
 	{"quotas", simulateQuotas},
 	{"webhooks", simulateWebhooks},
-	{"cache", simulateCache},
 }
 
 func TestSimulation(t *testing.T) { simulate(t, fewSeeds) }

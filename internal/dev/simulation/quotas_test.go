@@ -197,12 +197,12 @@ func (w *quotaWorld) changeFaults() {
 		w.faulty = true
 	case faulty == 1:
 		w.planned("Redis freezes")
-		w.redis.freeze()
+		w.redis.respond(redisLatency, true)
 		w.faulty = true
 	case faulty == 2:
 		latency := 20*time.Millisecond + w.upTo(60*time.Millisecond)
 		w.planned("Redis takes %s", latency)
-		w.redis.slow(latency)
+		w.redis.respond(latency, false)
 		w.faulty = true
 	case faulty < 5:
 		w.planned("Redis works")

@@ -1,13 +1,11 @@
 package simulation
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -60,8 +58,8 @@ func (r *fakeRedis) serve(conn net.Conn) {
 	commands := make(chan []string, 1024)
 	go func() {
 		defer close(commands)
-		for in := bufio.NewReader(conn); ; {
-			command, err := readCommand(in)
+		for in := redis.NewConn(conn, 0, 0); ; { // a command has the form of a reply
+			command, err := redis.Strings(in.Receive())
 			if err != nil {
 				return
 			}
@@ -76,9 +74,7 @@ func (r *fakeRedis) serve(conn net.Conn) {
 		time.Sleep(latency / 2)
 		reply := r.execute(conn, command)
 		time.Sleep(latency / 2)
-		if reply != "" {
-			_, _ = io.WriteString(conn, reply)
-		}
+		_, _ = io.WriteString(conn, reply)
 	}
 	_ = conn.Close()
 	r.mu.Lock()
@@ -115,43 +111,6 @@ func (r *fakeRedis) execute(conn net.Conn, command []string) string {
 	return fmt.Sprintf("*3\r\n:%d\r\n:%d\r\n:%d\r\n", t.granted, t.refunded, change)
 }
 
-func readCommand(in *bufio.Reader) (command []string, err error) {
-	var n, size int
-	if n, err = readNumber(in, '*'); err != nil {
-		return nil, err
-	}
-	for range n {
-		if size, err = readNumber(in, '$'); err != nil {
-			return nil, err
-		}
-		word := make([]byte, size+len("\r\n"))
-		if _, err := io.ReadFull(in, word); err != nil {
-			return nil, err
-		}
-		command = append(command, string(word[:size]))
-	}
-	return command, nil
-}
-
-func readNumber(in *bufio.Reader, kind byte) (int, error) {
-	line, err := in.ReadString('\n')
-	if err != nil || line[0] != kind {
-		return 0, io.ErrUnexpectedEOF
-	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
-}
-
-// stop closes all connections, and forgets everything if it is to restart empty.
-func (r *fakeRedis) stop(empty bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.down = true
-	r.cut(func(*machine) bool { return true })
-	if empty {
-		clear(r.tallies)
-	}
-}
-
 // cut closes the connections of machines.
 func (r *fakeRedis) cut(of func(*machine) bool) {
 	for conn, m := range r.conns {
@@ -170,33 +129,41 @@ func (r *fakeRedis) disconnect(m *machine) {
 	r.cut(func(other *machine) bool { return other == m })
 }
 
-// freeze makes Redis accept commands and execute them later.
-func (r *fakeRedis) freeze() {
+// stop closes all connections, and forgets everything if it is to restart empty.
+func (r *fakeRedis) stop(empty bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	select {
-	case <-r.thawed:
-		r.thawed = make(chan struct{})
-	default:
+	r.down = true
+	r.cut(func(*machine) bool { return true })
+	if empty {
+		clear(r.tallies)
 	}
 }
 
-func (r *fakeRedis) slow(latency time.Duration) {
+// respond sets how fast Redis responds. If it freezes, it accepts commands and executes
+// them later.
+func (r *fakeRedis) respond(latency time.Duration, freeze bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latency = latency
+	select {
+	case <-r.thawed:
+		if freeze {
+			r.thawed = make(chan struct{})
+		}
+	default:
+		if !freeze {
+			close(r.thawed)
+		}
+	}
 }
 
 // recover ends all faults.
 func (r *fakeRedis) recover() {
+	r.respond(redisLatency, false)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.down, r.latency = false, redisLatency
-	select {
-	case <-r.thawed:
-	default:
-		close(r.thawed)
-	}
+	r.down = false
 }
 
 // The fake counts like Redis.

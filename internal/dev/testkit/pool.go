@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"database/sql"
+	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
@@ -61,36 +62,8 @@ func query(database, statements string, value *string) error {
 	return db.QueryRow(statements).Scan(value)
 }
 
-const (
-	// emptyTables also disconnects what the last test left behind. Migrations fill the
-	// tables that it skips.
-	emptyTables = `DO $$
-DECLARE item record; used boolean;
-BEGIN
-	PERFORM pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
-	SET LOCAL session_replication_role = replica;
-	FOR item IN SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('schema_migrations', 'secrets') LOOP
-		EXECUTE format('SELECT EXISTS (SELECT FROM %I)', item.name) INTO used;
-		IF used THEN
-			EXECUTE format('TRUNCATE %I CASCADE', item.name);
-		END IF;
-	END LOOP;
-	FOR item IN SELECT sequencename AS name FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL LOOP
-		EXECUTE format('ALTER SEQUENCE %I RESTART', item.name);
-	END LOOP;
-END $$`
+//go:embed empty.sql
+var emptyTables string
 
-	// fingerprint describes everything but the rows of the other tables.
-	fingerprint = `SELECT concat(
-	(SELECT md5(string_agg(concat_ws(' ', attrelid::regclass, attname, atttypid::regtype, attnotnull), ',' ORDER BY attrelid::regclass::text, attnum))
-		FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid WHERE relnamespace = 'public'::regnamespace),
-	(SELECT md5(string_agg(concat_ws(' ', conrelid::regclass, pg_get_constraintdef(oid)), ',' ORDER BY conrelid::regclass::text, conname)) FROM pg_constraint
-		WHERE connamespace = 'public'::regnamespace),
-	(SELECT string_agg(tgname::text, ',' ORDER BY tgname) FROM pg_trigger WHERE NOT tgisinternal),
-	(SELECT string_agg(proname::text, ',' ORDER BY proname) FROM pg_proc WHERE pronamespace = 'public'::regnamespace),
-	(SELECT string_agg(nspname::text, ',' ORDER BY nspname) FROM pg_namespace WHERE nspname !~ '^pg_'),
-	(SELECT string_agg(array_to_string(setconfig, ' '), ',') FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase WHERE datname = current_database()),
-	(SELECT datconnlimit FROM pg_database WHERE datname = current_database()),
-	(SELECT md5(string_agg(concat_ws(' ', version, name, applied_at), ',' ORDER BY version)) FROM schema_migrations),
-	(SELECT md5(string_agg(concat_ws(' ', id, value), ',' ORDER BY id)) FROM secrets))`
-)
+//go:embed fingerprint.sql
+var fingerprint string

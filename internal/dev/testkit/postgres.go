@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,7 +47,9 @@ func newCluster(t testing.TB, dir, address string, options []string) *Cluster {
 		uid, gid := ChownForPostgres(t, c.dir)
 		c.attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
-	err := c.create()
+	// A French collation exposes queries that leave the order to the database.
+	err := c.command("initdb", "-D", c.data(), "-U", "palmares", "-A", "trust", "-E", "UTF8", "--no-sync",
+		"--locale-provider=icu", "--icu-locale=fr", "--locale=C.UTF-8").Run()
 	check.MustTrue(t, err == nil, "create a PostgreSQL cluster: %v\n%s", err, &c.log)
 	host, port, _ := strings.Cut(address, ":")
 	args := []string{"-D", c.data(), "-p", port,
@@ -59,17 +60,6 @@ func newCluster(t testing.TB, dir, address string, options []string) *Cluster {
 	c.URL = "postgres://palmares@" + address + "/postgres?sslmode=disable"
 	c.run(t, args)
 	return c
-}
-
-func (c *Cluster) create() error {
-	initdb := []string{"-D", c.data(), "-U", "palmares", "-A", "trust", "-E", "UTF8", "--no-sync"}
-	// A French collation exposes queries that leave the order to the database.
-	// Before version 15 there is none: use the machine's.
-	french := append(slices.Clone(initdb), "--locale-provider=icu", "--icu-locale=fr", "--locale=C.UTF-8")
-	if c.command("initdb", french...).Run() == nil {
-		return nil
-	}
-	return c.command("initdb", initdb...).Run()
 }
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -33,19 +32,35 @@ func Main(name string, run func(t testing.TB)) {
 		p.Error("interrupted")
 		p.cleanUp()
 	}
-	if p.failed.Load() {
+	if p.Failed() {
 		os.Exit(1)
 	}
 }
 
-// program is a testing.TB that prints failures to standard error.
+// Failures runs a function like a test, and returns its failures, which are not those of t.
+func Failures(t testing.TB, test func(t testing.TB)) []string {
+	p := &program{TB: t, ctx: t.Context()}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer p.cleanUp()
+		test(p)
+	}()
+	<-ended
+	return p.failures
+}
+
+// program is a testing.TB that prints failures to standard error, if it has a name.
 type program struct {
-	testing.TB // nil: programs use only the methods below
+	testing.TB // nil in a program, which uses only the methods below
 	name       string
 	ctx        context.Context
-	failed     atomic.Bool
-	mu         sync.Mutex
-	cleanups   []func()
+
+	mu       sync.Mutex
+	failures []string
+
+	cleaning sync.Mutex
+	cleanups []func()
 }
 
 func (p *program) Helper() {}
@@ -53,8 +68,18 @@ func (p *program) Helper() {}
 func (p *program) Context() context.Context { return p.ctx }
 
 func (p *program) Error(args ...any) {
-	p.failed.Store(true)
-	fmt.Fprintln(os.Stderr, p.name+":", fmt.Sprint(args...))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures = append(p.failures, fmt.Sprint(args...))
+	if p.name != "" {
+		fmt.Fprintln(os.Stderr, p.name+":", fmt.Sprint(args...))
+	}
+}
+
+func (p *program) Failed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failures != nil
 }
 
 func (p *program) Errorf(format string, args ...any) { p.Error(fmt.Sprintf(format, args...)) }
@@ -73,15 +98,15 @@ func (p *program) TempDir() string {
 }
 
 func (p *program) Cleanup(f func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.cleaning.Lock()
+	defer p.cleaning.Unlock()
 	p.cleanups = append(p.cleanups, f)
 }
 
 // cleanUp calls the cleanups, the last one first.
 func (p *program) cleanUp() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.cleaning.Lock()
+	defer p.cleaning.Unlock()
 	for _, f := range slices.Backward(p.cleanups) {
 		f()
 	}

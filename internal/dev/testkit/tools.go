@@ -17,32 +17,29 @@ import (
 	"palmares/internal/dev/testkit/repo"
 )
 
-// managers are the package managers that can install programs.
-var managers = [4]struct{ name, install string }{{"apt-get", "install -y"}, {"dnf", "install -y"}, {"apk", "add"}, {"brew", "install"}}
-
 // Need is a program that the tests require.
 type Need struct {
 	name     string
 	find     func() string // returns its path, or ""
-	packages [4]string     // by package manager
+	packages string        // of Debian
 }
 
 // The programs that tests and development tools require. PostgreSQL's path is
 // the directory of its server programs, and CCompiler is for the race detector.
 var (
-	PostgreSQL  = Need{"PostgreSQL", findPostgreSQL, [4]string{"postgresql", "postgresql-server", "postgresql", "postgresql"}}
-	CCompiler   = Need{"a C compiler", firstInPath(os.Getenv("CC"), "gcc", "cc", "clang"), [4]string{"gcc libc6-dev", "gcc", "gcc musl-dev", "gcc"}}
-	Node        = Need{"Node.js with npm", findNode, [4]string{"nodejs npm", "nodejs npm", "nodejs npm", "node"}}
-	Redis       = Need{"Redis", firstInPath("redis-server"), [4]string{"redis-server", "redis", "redis", "redis"}}
-	Nginx       = Need{"nginx", firstInPath("nginx"), [4]string{"nginx-light", "nginx", "nginx", "nginx"}}
-	Varnish     = Need{"Varnish with xkey", findVarnish, [4]string{"varnish varnish-modules", "varnish varnish-modules", "varnish varnish-modules", "varnish"}}
-	Chromium    = Need{"Chromium", firstInPath("chromium", "chromium-browser", "google-chrome"), [4]string{"chromium", "chromium", "chromium", "chromium"}}
-	Curl        = Need{"curl", firstInPath("curl"), [4]string{"curl", "curl", "curl", "curl"}}
-	Bash        = Need{"bash", firstInPath("bash"), [4]string{"bash", "bash", "bash", "bash"}}
-	Git         = Need{"git", firstInPath("git"), [4]string{"git", "git", "git", "git"}}
-	LibreOffice = Need{"LibreOffice Calc", firstInPath("soffice", "libreoffice"), [4]string{"libreoffice-calc", "libreoffice-calc", "libreoffice-calc", "libreoffice"}}
-	Python      = Need{"Python 3", firstInPath("python3"), [4]string{"python3", "python3", "python3", "python"}}
-	Pandas      = Need{"pandas", findPandas, [4]string{"python3-pandas", "python3-pandas", "py3-pandas", "pandas"}} // its path is that of Python
+	PostgreSQL  = Need{"PostgreSQL", findPostgreSQL, "postgresql"}
+	CCompiler   = Need{"a C compiler", firstInPath(os.Getenv("CC"), "gcc", "cc", "clang"), "gcc libc6-dev"}
+	Node        = Need{"Node.js with npm", findNode, "nodejs npm"}
+	Redis       = Need{"Redis", firstInPath("redis-server"), "redis-server"}
+	Nginx       = Need{"nginx", firstInPath("nginx"), "nginx-light"}
+	Varnish     = Need{"Varnish with xkey", findVarnish, "varnish varnish-modules"}
+	Chromium    = Need{"Chromium", firstInPath("chromium", "chromium-browser", "google-chrome"), "chromium"}
+	Curl        = Need{"curl", firstInPath("curl"), "curl"}
+	Bash        = Need{"bash", firstInPath("bash"), "bash"}
+	Git         = Need{"git", firstInPath("git"), "git"}
+	LibreOffice = Need{"LibreOffice Calc", firstInPath("soffice", "libreoffice"), "libreoffice-calc"}
+	Python      = Need{"Python 3", firstInPath("python3"), "python3"}
+	Pandas      = Need{"pandas", findPandas, "python3-pandas"} // its path is that of Python
 )
 
 // Needs are all programs but PostgreSQL.
@@ -186,25 +183,14 @@ func (n Need) Install() error {
 	if n.find() != "" {
 		return nil
 	}
-	how := "install it with your system's package manager"
-	for i, manager := range managers {
-		if _, err := exec.LookPath(manager.name); err != nil {
-			continue
+	if _, err := exec.LookPath("apt-get"); err == nil && os.Geteuid() == 0 {
+		fmt.Fprintf(os.Stderr, "installing %s: %s\n", n.name, n.packages)
+		_ = run("apt-get update -q") // an old list may be sufficient
+		if run("apt-get install -y "+n.packages) == nil && n.find() != "" {
+			return nil
 		}
-		command := manager.name + " " + manager.install + " " + n.packages[i]
-		how = "run " + command
-		if os.Geteuid() == 0 || manager.name == "brew" {
-			fmt.Fprintf(os.Stderr, "installing %s: %s\n", n.name, command)
-			if manager.name == "apt-get" {
-				_ = run("apt-get update -q") // an old list may be sufficient
-			}
-			if err := run(command); err == nil && n.find() != "" {
-				return nil
-			}
-		}
-		break
 	}
-	return fmt.Errorf("the tests need %s: %s", n.name, how)
+	return fmt.Errorf("the tests need %s: install it, for example with apt-get install %s", n.name, n.packages)
 }
 
 func run(command string) error {

@@ -3,11 +3,12 @@ package browser_test
 import (
 	"fmt"
 	"image/png"
+	"mime"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"palmares/internal/dev/check"
+	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/browser"
 )
 
@@ -38,12 +40,8 @@ func site(t testing.TB, files map[string]string) string {
 			time.Sleep(300 * time.Millisecond)
 		case r.URL.Path == "/cookie":
 			http.SetCookie(w, &http.Cookie{Name: "visitor", Value: "known"})
-		case strings.HasSuffix(r.URL.Path, ".js"):
-			w.Header().Set("Content-Type", "text/javascript")
-			fmt.Fprint(w, content)
-			return
-		case strings.HasSuffix(r.URL.Path, ".css"):
-			w.Header().Set("Content-Type", "text/css")
+		case ok && path.Ext(r.URL.Path) != "":
+			w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(r.URL.Path)))
 			fmt.Fprint(w, content)
 			return
 		case !ok:
@@ -62,11 +60,6 @@ func site(t testing.TB, files map[string]string) string {
 	return server.URL
 }
 
-func expect[V comparable](t testing.TB, what string, got, want V) {
-	t.Helper()
-	check.Equal(t, got, want, what)
-}
-
 func TestMain(m *testing.M) { browser.Only(m) }
 
 func TestGoodPage(t *testing.T) {
@@ -81,52 +74,52 @@ func TestGoodPage(t *testing.T) {
 	})
 	b := browser.Start(t)
 	p := b.Open(t, browser.Look{}, address+"/")
-	expect(t, "the status", p.Status(), 200)
-	expect(t, "the script", p.Text("#by-script"), "yes")
+	check.Equal(t, p.Status(), 200, "the status")
+	check.Equal(t, p.Text("#by-script"), "yes", "the script")
 	p.Axe()
 
 	var width int
 	p.Eval("innerWidth", &width)
-	expect(t, "the width", width, 1280)
+	check.Equal(t, width, 1280, "the width")
 	value := func(selector string) (value string) {
 		p.Eval("document.querySelector('"+selector+"').value", &value)
 		return value
 	}
-	expect(t, "the field", value("#field"), "before")
+	check.Equal(t, value("#field"), "before", "the field")
 	p.Fill("select", "two")
-	expect(t, "the choice", value("select"), "two")
-	expect(t, "the focus", p.Focused(), "select.pick")
+	check.Equal(t, value("select"), "two", "the choice")
+	check.Equal(t, p.Focused(), "select.pick", "the focus")
 	p.Fill("#field", "after")
-	expect(t, "the focus", p.Focused(), "input#field.word")
+	check.Equal(t, p.Focused(), "input#field.word", "the focus")
 	p.FollowKey(kb.Enter)
-	expect(t, "the address", p.URL(), address+"/posted")
-	expect(t, "the posted word", p.Text("#word"), "after")
+	check.Equal(t, p.URL(), address+"/posted", "the address")
+	check.Equal(t, p.Text("#word"), "after", "the posted word")
 
 	p.Go(address + "/")
 	p.Fill("#field", "")
-	expect(t, "the emptied field", value("#field"), "")
+	check.Equal(t, value("#field"), "", "the emptied field")
 	p.Click("a[href='#here']")
-	expect(t, "the address", p.URL(), address+"/#here")
+	check.Equal(t, p.URL(), address+"/#here", "the address")
 	p.Follow("a[href='/slow']")
-	expect(t, "the slow page", p.Text("#slow"), "Slow.")
-	expect(t, "an element", p.Exists("#nothing"), false)
+	check.Equal(t, p.Text("#slow"), "Slow.", "the slow page")
+	check.Equal(t, p.Exists("#nothing"), false, "an element")
 	p.Go(address + "/")
 	p.Follow("a[href='/redirect']")
-	expect(t, "the address", p.URL(), address+"/")
+	check.Equal(t, p.URL(), address+"/", "the address")
 	for range 4 {
 		p.Press(kb.Tab)
 	}
-	expect(t, "the focus", p.Focused(), `a "Slow"`)
+	check.Equal(t, p.Focused(), `a "Slow"`, "the focus")
 	p.FollowKey(kb.Enter)
-	expect(t, "the slow page", p.Text("#slow"), "Slow.")
+	check.Equal(t, p.Text("#slow"), "Slow.", "the slow page")
 
 	p.Go(address + "/")
 	for range 3 {
 		p.Press(kb.Tab)
 	}
-	expect(t, "the focus", p.Focused(), `button "Send"`)
+	check.Equal(t, p.Focused(), `button "Send"`, "the focus")
 	p.FollowKey(" ")
-	expect(t, "the posted word", p.Text("#word"), "before")
+	check.Equal(t, p.Text("#word"), "before", "the posted word")
 }
 
 func TestLooks(t *testing.T) {
@@ -141,17 +134,17 @@ func TestLooks(t *testing.T) {
 		b.Open(t, look, address+"/").Eval("getComputedStyle(document.body).backgroundColor", &color)
 		return color
 	}
-	expect(t, "in the dark", background(browser.Look{Dark: true}), "rgb(1, 2, 3)")
-	expect(t, "in the light", background(browser.Look{}), "rgba(0, 0, 0, 0)")
+	check.Equal(t, background(browser.Look{Dark: true}), "rgb(1, 2, 3)", "in the dark")
+	check.Equal(t, background(browser.Look{}), "rgba(0, 0, 0, 0)", "in the light")
 
 	p := b.Open(t, browser.Look{NoScript: true, Width: 320}, address+"/")
-	expect(t, "the script", p.Text("#by-script"), "no")
+	check.Equal(t, p.Text("#by-script"), "no", "the script")
 	var width int
 	p.Eval("innerWidth", &width)
-	expect(t, "the width", width, 320)
+	check.Equal(t, width, 320, "the width")
 	p.Fill("input", "hello")
 	p.Follow("button")
-	expect(t, "the posted word", p.Text("#word"), "hello")
+	check.Equal(t, p.Text("#word"), "hello", "the posted word")
 }
 
 func TestCookies(t *testing.T) {
@@ -159,18 +152,18 @@ func TestCookies(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(t, browser.Look{}, address+"/cookie")
 	p.Go(address + "/")
-	expect(t, "known in its own tab", p.Exists("#visitor"), true)
+	check.Equal(t, p.Exists("#visitor"), true, "known in its own tab")
 	other := p.OpenTab(t, browser.Look{Dark: true})
 	other.Go(address + "/")
-	expect(t, "known in another tab", other.Exists("#visitor"), true)
-	expect(t, "known elsewhere", b.Open(t, browser.Look{}, address+"/").Exists("#visitor"), false)
+	check.Equal(t, other.Exists("#visitor"), true, "known in another tab")
+	check.Equal(t, b.Open(t, browser.Look{}, address+"/").Exists("#visitor"), false, "known elsewhere")
 }
 
 func TestErrorPage(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(t, browser.Look{}, site(t, nil)+"/nowhere#there")
-	expect(t, "the status", p.Status(), 404)
-	expect(t, "the page", p.Text("p"), "Nothing here.")
+	check.Equal(t, p.Status(), 404, "the status")
+	check.Equal(t, p.Text("p"), "Nothing here.", "the page")
 }
 
 func TestAxe(t *testing.T) {
@@ -276,7 +269,7 @@ func TestClickWaits(t *testing.T) {
 	})
 	p := browser.Start(t).Open(t, browser.Look{}, address+"/")
 	p.Click("#moving")
-	expect(t, "the element when clicked", p.Text("#clicked"), "at rest")
+	check.Equal(t, p.Text("#clicked"), "at rest", "the element when clicked")
 	p.Click("#later")
 	p.WaitForText("#later", "Done")
 }
@@ -297,9 +290,9 @@ func TestClickMisses(t *testing.T) {
 	})
 	p := browser.Start(t).Open(t, browser.Look{}, address+"/")
 	p.Click("#wanted")
-	expect(t, "the clicks", p.Text("#clicked"), "pointerdown wanted click wanted")
+	check.Equal(t, p.Text("#clicked"), "pointerdown wanted click wanted", "the clicks")
 	p.Click("#other")
-	expect(t, "the clicks", p.Text("#clicked"), "pointerdown wanted click wanted pointerdown other click other")
+	check.Equal(t, p.Text("#clicked"), "pointerdown wanted click wanted pointerdown other click other", "the clicks")
 }
 
 // A failed test leaves a screenshot and the console log.
@@ -331,61 +324,15 @@ func TestScreenshot(t *testing.T) {
 	file := check.Try(os.Open(filepath.Join(dir, "screenshots", "tall.png"))).OK(t)
 	defer file.Close()
 	image := check.Try(png.DecodeConfig(file)).OK(t)
-	expect(t, "the width", image.Width, 400)
-	expect(t, "the whole height", image.Height > 3000, true)
+	check.Equal(t, image.Width, 400, "the width")
+	check.Equal(t, image.Height > 3000, true, "the whole height")
 }
 
-func BenchmarkOpen(b *testing.B) {
-	address := site(b, map[string]string{"/": ""})
-	chromium := browser.Start(b)
-	for b.Loop() {
-		failing := &recorder{TB: b}
-		chromium.Open(failing, browser.Look{}, address+"/")
-		for _, end := range failing.cleanups {
-			end()
-		}
-	}
-}
-
-// recorder records failures instead of failing the test.
-type recorder struct {
-	testing.TB
-	failures []string
-	cleanups []func()
-}
-
-// failures runs a test and returns its failures.
+// failures runs a test and returns its failures, without saving what it looked like.
 func failures(t *testing.T, test func(t testing.TB)) []string {
 	t.Helper()
-	if os.Getenv("TEST_OUTPUT") == "" { // do not save intended failures
+	if os.Getenv("TEST_OUTPUT") == "" {
 		t.Setenv("TEST_OUTPUT", t.TempDir())
 	}
-	r := &recorder{TB: t}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			for i := len(r.cleanups) - 1; i >= 0; i-- {
-				r.cleanups[i]()
-			}
-		}()
-		test(r)
-	}()
-	<-done
-	return r.failures
+	return testkit.Failures(t, test)
 }
-
-func (r *recorder) Failed() bool { return len(r.failures) > 0 }
-
-func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
-
-func (r *recorder) Error(args ...any) { r.failures = append(r.failures, fmt.Sprint(args...)) }
-
-func (r *recorder) Errorf(format string, args ...any) { r.Error(fmt.Sprintf(format, args...)) }
-
-func (r *recorder) Fatal(args ...any) {
-	r.Error(args...)
-	runtime.Goexit()
-}
-
-func (r *recorder) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }
