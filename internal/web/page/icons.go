@@ -10,7 +10,6 @@ import (
 	"palmares/internal/core/cache"
 )
 
-//go:generate sh -c "go build -C ../../../tools -o ../bin/tools/ ./drawicons && cd icons && ../../../../bin/tools/drawicons"
 //go:embed icons
 var iconFiles embed.FS
 
@@ -24,7 +23,7 @@ var IconPaths = []string{manifestPath, "/favicon.ico", "/apple-touch-icon.png", 
 const manifest = `{"name":%[1]s,"short_name":%[1]s,"start_url":"/","display":"minimal-ui","background_color":"#fbfaf8","theme_color":"#0b6b50",` +
 	`"icons":[{"src":"/icon-192.png","sizes":"192x192","type":"image/png"},{"src":"/icon-512.png","sizes":"512x512","type":"image/png"}]}`
 
-// Icons serves the files at IconPaths, which tools/drawicons draws.
+// Icons serves the files at IconPaths. CONTRIBUTING.md says how to draw them.
 func (s Service) Icons() http.Handler {
 	icons := map[string]*cache.Entry{}
 	for _, name := range IconPaths {
