@@ -56,10 +56,9 @@ func (c *Chart) versions() []version {
 		return []version{{"chart", half, 320, 400}}
 	case !isPlots || plots.Points() <= maxDots*len(plots): // others would make pages too large
 		all[1].most = 400
-		all = append(all, version{"chart medium-only", medium, 480, 648})
-	}
-	if len(plots) > 1 {
-		all = append(all, version{"chart full-only", full, 1056, 1152})
+		all = append(all, version{"chart medium-only", medium, 480, 648}, version{"chart full-only", full, 1056, 1200})
+	case len(plots) > 1:
+		all = append(all, version{"chart full-only", full, 1056, 1200})
 	}
 	return all
 }
@@ -133,6 +132,7 @@ func (c *Chart) svg(class string, width float64) template.HTML {
 type drawing struct {
 	left, top, width, height float64
 	marks                    []mark
+	isSmall                  bool // a single plot is low
 }
 
 // mark is a line, a circle, a rectangle or a text.

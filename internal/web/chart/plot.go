@@ -114,7 +114,14 @@ func (s *Series) last() Point { return s.Points[len(s.Points)-1] }
 func (plots Plots) draw(d *drawing) {
 	const small = 130.0
 	if len(plots) == 1 {
-		plots[0].draw(d, area{0, 0, d.width, max(205, d.width*0.38)})
+		height := min(max(205, d.width*0.38), 300)
+		switch p := plots[0]; {
+		case d.isSmall:
+			height = 140
+		case p.Kind == Columns && p.Y.To-p.Y.From <= 3: // few values
+			height = max(height/2, small)
+		}
+		plots[0].draw(d, area{0, 0, d.width, height})
 		return
 	}
 	caption, top := plots[0].Y.Caption, 0.0
@@ -296,21 +303,25 @@ func (f *frame) drawLine(color string, points []Point) {
 	}
 }
 
-// drawColumns draws numbers from zero. A zero is a thin line, so that it differs from
-// nothing known.
+// drawColumns draws numbers from zero. A zero is a thin gray line, so that it differs from
+// nothing known and from a value.
 func (f *frame) drawColumns(points []Point) {
 	const narrowest = 7.0
 	for _, p := range points {
 		from, width := f.across(p.X)+0.5, f.across(p.End)-f.across(p.X)-1
 		if p.End <= p.X {
-			from, width = f.across(p.X)-narrowest/2, narrowest
+			from, width = min(max(f.across(p.X)-narrowest/2, f.x), f.x+f.w-narrowest), narrowest
 		}
 		height := max(math.Abs(f.up(0)-f.up(p.Y)), 1)
 		top, label := f.up(0)-height, f.up(p.Y)-4
 		if p.Y < 0 {
 			top, label = f.up(0), f.up(p.Y)+lineSpace-2
 		}
-		f.rect(cmp.Or(p.Color, seriesColor(0)), p.Text, area{from, top, width, height})
+		color := seriesColor(0)
+		if p.Y == 0 {
+			color = "soft"
+		}
+		f.rect(cmp.Or(p.Color, color), p.Text, area{from, top, width, height})
 		if p.Y != 0 && measure(p.Label, tickSize, false) <= max(width+4, 2*narrowest) {
 			f.text("soft", "middle", tickSize, from+width/2, label, p.Label)
 		}

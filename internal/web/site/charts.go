@@ -103,8 +103,9 @@ func newHistogram(r *request, bins []bin) *figure {
 	t.X.Caption, f.Half = l.Text("Score"), true
 	points := f.draw(&t)[0].Series[0].Points
 	for i, p := range points {
-		middle := (p.X + p.End) / 2
-		points[i].Color = band(&middle)
+		if middle := (p.X + p.End) / 2; p.Y > 0 {
+			points[i].Color = band(&middle)
+		}
 	}
 	return f
 }
