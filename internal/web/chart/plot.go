@@ -88,9 +88,6 @@ func NewLines(l lang.Language, kind Kind, x Axis, unit Unit, all []Series) (plot
 		all, notes = all[:MaxPlots], []string{l.Text("%d of %d series, those with the highest latest values.", MaxPlots, total)}
 	}
 	var ys []float64
-	if kind == Steps && unit == Score {
-		ys = append(ys, maxScore)
-	}
 	for _, s := range all {
 		for _, p := range s.Points {
 			ys = append(ys, p.Y)
@@ -100,7 +97,7 @@ func NewLines(l lang.Language, kind Kind, x Axis, unit Unit, all []Series) (plot
 	case len(all) == 0:
 		return nil, nil
 	case len(all) == 1 || len(all) <= MaxLines && kind != Columns:
-		return Plots{{Kind: kind, X: x, Y: Numbers(l, unit, ys, kind != Lines, 4), Series: all}}, notes
+		return Plots{{Kind: kind, X: x, Y: Numbers(l, unit, ys, kind == Columns || kind == Steps && unit != Score, 4), Series: all}}, notes
 	}
 	y := Numbers(l, unit, ys, kind != Lines, 2)
 	for _, s := range all {
@@ -112,7 +109,10 @@ func NewLines(l lang.Language, kind Kind, x Axis, unit Unit, all []Series) (plot
 func (s *Series) last() Point { return s.Points[len(s.Points)-1] }
 
 func (plots Plots) draw(d *drawing) {
-	const small = 130.0
+	small := 130.0
+	if len(plots) <= 2 {
+		small = 190
+	}
 	if len(plots) == 1 {
 		height := min(max(205, d.width*0.38), 300)
 		switch p := plots[0]; {
@@ -146,7 +146,10 @@ func (plots Plots) draw(d *drawing) {
 // grid returns how many panels or tiles there are in a row, and their width. As few
 // places as possible are empty.
 func grid(room float64, count int) (columns int, width float64) {
-	const minWidth = 165.0
+	minWidth := 150.0 // two on a phone
+	if count < 4 {
+		minWidth = 165
+	}
 	most := min(count, int((room+panelGap)/(minWidth+panelGap)))
 	columns = most
 	for fewer := most; fewer > most/2; fewer-- {
@@ -228,7 +231,7 @@ func (p *Plot) draw(d *drawing, room area) {
 	for i, s := range p.Series {
 		switch p.Kind {
 		case Lines, Steps:
-			f.drawLine(seriesColor(i), s.Points)
+			f.drawLine(p.color(i), s.Points)
 		case Columns:
 			f.drawColumns(s.Points)
 		case Dots:
@@ -236,6 +239,15 @@ func (p *Plot) draw(d *drawing, room area) {
 		}
 	}
 	f.drawEnds(ends)
+}
+
+// color returns the color of a series. Those that are compared have neither the color of good
+// scores nor that of others.
+func (p *Plot) color(series int) string {
+	if p.Kind == Steps && len(p.Series) > 1 {
+		return seriesColor([MaxLines]int{2, 4, 3, 1, 0}[series%MaxLines])
+	}
+	return seriesColor(series)
 }
 
 // middle returns where the name of a date is: that of a month is below its column, not where
@@ -299,7 +311,11 @@ func (f *frame) drawLine(color string, points []Point) {
 		if isUnchanged || len(points) > maxDots && !isAlone && !isLast {
 			shown = hidden
 		}
-		f.circle(shown, point.Text, f.place(point), 3)
+		center := f.place(point)
+		f.circle(shown, point.Text, center, 3)
+		if f.Kind == Steps && len(f.Series) == 1 && !isUnchanged && slices.ContainsFunc(points[i:], func(p Point) bool { return p.Y != point.Y }) && f.across(points[i+1].X)-center.x > measure(point.Label, tickSize, false)+8 {
+			f.text("soft", "", tickSize, center.x+5, center.y-5, point.Label)
+		}
 	}
 }
 
@@ -376,7 +392,7 @@ func (p *Plot) ends(room float64) (all []end) {
 			if p.Kind == Steps {
 				last.X = p.X.To
 			}
-			all = append(all, end{last, shorten(cmp.Or(s.Name, last.Label), labelSize, room), seriesColor(i)})
+			all = append(all, end{last, shorten(cmp.Or(s.Name, last.Label), labelSize, room), p.color(i)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b end) int { return cmp.Compare(b.Y, a.Y) })
