@@ -185,7 +185,7 @@ func (t *table) addWords(l lang.Language, c catalog) {
 		if count[t.Headings[i]] > 1 {
 			var path []string
 			for _, field := range strings.Split(column, ".") {
-				if name, _ := words.Field(l, field); field != "items" && field != "nodes" {
+				if name, _ := words.Field(l, field); field != "items" && field != "nodes" && (field != "name" || len(path) == 0) {
 					path = append(path, name)
 				}
 			}

@@ -66,6 +66,7 @@ type queryPage struct {
 	Wrong     string // name of the parameter that is wrong, or ""
 	Release   int
 	UpdatedAt string
+	Since     string // the day that the result starts with, if a parameter chooses it
 }
 
 // field is a parameter in the form.
@@ -213,7 +214,11 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	}
 	height, style := tableHeight, fmt.Sprint(tableHeight, "px")
 	if data.Chart != nil {
-		height, style = data.Chart.FrameHeight(data.Title, data.Chart.Title+" · "+l.Text("Edition %d", data.Release)+", "+l.DayOf(data.UpdatedAt), p.Credit) // longer than the credit of the frame
+		caption := chart.Title(data.Chart.Title, l.Text("Edition %d", data.Release)+", "+l.DayOf(data.UpdatedAt))
+		if data.Since != "" {
+			caption = chart.Title(caption, l.Text("From")+" "+l.DayOf(data.Since))
+		}
+		height, style = data.Chart.FrameHeight(data.Title, caption, p.Credit) // longer than the credit of the frame
 	}
 	if view.Public {
 		embed := p.PublicURL + localPath(r, page.WithQuery(view.Address+"/embed", withoutToken(r.URL)))
@@ -247,6 +252,17 @@ func (p *Pages) titleOf(ctx context.Context, l lang.Language, title, text string
 // draw adds what a page shows of the result.
 func (d *queryPage) draw(ctx context.Context, l lang.Language, executor *graph.Executor) error {
 	d.Release, d.UpdatedAt = d.Result.Release, d.Result.UpdatedAt
+	for _, parameter := range d.Parameters {
+		since, given := d.Values[parameter.Name].(string)
+		if preset, ok := parameter.Default.(string); ok && !given {
+			since = preset
+		}
+		if parameter.Kind == "Date" && (parameter.Name == "from" || parameter.Name == "since") && since != "" && since != "previous" {
+			if d.Since = since; params.IsRelativeDate(since) {
+				d.Since = params.ResolveDate(since, d.UpdatedAt, "")
+			}
+		}
+	}
 	grid, err := d.Grid(ctx)
 	if err != nil {
 		return err

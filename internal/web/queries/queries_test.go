@@ -294,7 +294,7 @@ func TestShownTable(t *testing.T) {
 	)
 	for target, wanted := range map[string][]string{
 		"/en/q/palmares/movers": {
-			`(a date, or -6m for six months ago)`, `Change by tool · edition 8, <time datetime="2026-11-10">10\u00a0November\u00a02026</time>`, `title="tool.name">Tool</th><th scope="col" class="number" title="before">Before</th>`,
+			`(a date, or -6m for six months ago)`, `Change by tool · edition 8, <time datetime="2026-11-10">10\u00a0November\u00a02026</time> · since <time datetime="2026-05-10">10\u00a0May\u00a02026</time>`, `title="tool.name">Tool</th><th scope="col" class="number" title="before">Before</th>`,
 			`<td><a href="/en/tools/mirage-huile">Mirage à l’Huile</a></td><td class="number">5.1</td><td class="number">−0.8</td><td>Images</td></tr>`, `<td class="number">&#43;0.6</td>`,
 		},
 		"/fr/q/palmares/drops":                 {`−25\u00a0€`, `−100,0`},
