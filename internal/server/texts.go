@@ -48,12 +48,19 @@ func planOf(plan auth.Plan) page.Plan {
 	return shown
 }
 
+// panelCharts are the charts of panels that are sorted by another number than their last one.
+var panelCharts = map[string]saved.Chart{
+	"price-drops":         {Kind: saved.Bar, X: "tool.name", Y: "change"},
+	"good-and-affordable": {Kind: saved.Bar, X: "name", Y: "monthlyPrice"},
+	"newest-tools":        {Kind: saved.Bar, X: "tool.name", Y: "tool.monthlyPrice"},
+}
+
 // panels returns the explorer's dashboard panels, which are saved queries of the
 // service.
 func panels() (all []saved.BuiltIn) {
 	for _, example := range apidocs.Examples {
 		if name, isPanel := strings.CutPrefix(example.Name, "panel-"); isPanel {
-			all = append(all, saved.BuiltIn{Name: name, Title: example.Title, Description: example.Description, Text: example.Query})
+			all = append(all, saved.BuiltIn{Name: name, Title: example.Title, Description: example.Description, Text: example.Query, Chart: panelCharts[name]})
 		}
 	}
 	return all

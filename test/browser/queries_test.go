@@ -200,9 +200,9 @@ func checkFrame(t *testing.T, p *browser.Page, code string) {
 
 // panelCharts are what the panels draw, which is what their descriptions are about.
 var panelCharts = map[string]string{
-	"score-movers": "Change by tool", "price-drops": "Change in percent by tool", "scores-by-category-and-month": "Average score over time by category",
-	"scores-by-pricing": "Number by pricing", "retirements": "Number over time by reason", "good-and-affordable": "Score by tool",
-	"compared-with": "Score by second tool", "win-rates": "Win rate by tool", "newest-tools": "Score by tool",
+	"score-movers": "Change by tool", "price-drops": "Change by tool", "scores-by-category-and-month": "Average score over time by category",
+	"scores-by-pricing": "Number by pricing", "retirements": "Number over time by reason", "good-and-affordable": "Monthly price, € by tool",
+	"compared-with": "Score by second tool", "win-rates": "Win rate by tool", "newest-tools": "Monthly price, € by tool",
 	"price-increases": "Number over time by category", "key-figures": "Key figures", "category-by-pricing": "Number by category and pricing",
 	"not-updated": "Score by tool", "monthly-prices": "Average monthly price, € by category", "growth": "Figures over time",
 }
@@ -217,7 +217,7 @@ func TestGallery(t *testing.T) {
 		var addresses []string
 		p.Eval("[...document.querySelectorAll('.queries a')].map(a => a.href)", &addresses)
 		check.Equal(t, len(addresses), 15, "queries")
-		check.True(t, p.Exists(".queries img[src$='.small.svg']"), "got no small charts, want them")
+		check.True(t, p.Exists(".queries img[src^='"+view.Path("/q/")+"'][src$='.small.svg']"), "got no small charts in the language of the page, want them")
 		checkPage(t, p, "gallery-"+view.String())
 		for _, address := range addresses {
 			p.Go(address)
@@ -225,7 +225,7 @@ func TestGallery(t *testing.T) {
 			hasParts := p.Exists("svg.chart :is(rect, path, text)") && p.Exists(".figure ~ .scroll table") && p.Exists(".scroll:has(table) ~ section #data")
 			check.True(t, hasParts, "%s: got no chart above a table above the files, want one", address)
 			name := address[strings.LastIndexByte(address, '/')+1:]
-			got, want := p.Text("figcaption"), panelCharts[name]+", "
+			got, want := p.Text("figcaption"), panelCharts[name]+" · edition 8, "
 			check.True(t, view.Language != lang.English || strings.HasPrefix(got, want), "%s: got a chart of %q, want %q", name, got, want)
 			checkPage(t, p, "q-"+name+"-"+view.String())
 			if view.String() == views[0].String() {

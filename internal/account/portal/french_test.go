@@ -31,7 +31,7 @@ func TestSignUpInFrench(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
 		b := s.browserIn(lang.French)
-		wantPage(t, b.get("/login"), 200, `<html lang="fr">`, inFrench("Send sign-in email"))
+		wantPage(t, b.get("/login"), 200, `<html lang="fr">`, inFrench("Email me a sign-in link"))
 		sent := b.start("ana@example.com")
 		check.True(t, strings.HasPrefix(sent.link, "https://palmares.example/fr/login/confirm?"), "got email %s, want it in French", sent.text)
 		check.Contains(t, plain(sent.text), inFrench("Your sign-in code for %s is:", "Palmarès"))

@@ -208,7 +208,8 @@ func TestUsagePage(t *testing.T) {
 	page := b.get("/account/usage")
 	wantPage(t, page, 200, `Requests today: <strong id="today">999</strong>. 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026 · 1<", "15 March 2026 · 999<")
 	wantNoText(t, page, "777", "You have reached your daily quota")
-	check.Equal(t, strings.Count(page.text, `<rect class="s0"`), 30, "columns")
+	check.Equal(t, strings.Count(page.text, `<rect class="s0"`), 2*3, "columns of both drawings")
+	check.Equal(t, strings.Count(page.text, `<rect class="soft"`), 2*27, "days without requests")
 	wantPage(t, b.get(home), 200, "999 of 1,000 requests used today")
 
 	s.db.Write.Usage.Update().SetRequests(1003).ExecX(t.Context())

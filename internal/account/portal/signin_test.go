@@ -23,7 +23,7 @@ func TestSignUpByLink(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
 		b := s.browser()
-		wantPage(t, b.get("/login"), 200, "Send sign-in email")
+		wantPage(t, b.get("/login"), 200, "Email me a sign-in link")
 		sent := b.start("Ana@Example.com")
 		wantPage(t, b.get("/login/code"), 200, "ana@example.com", "Six-digit code")
 

@@ -70,6 +70,8 @@ type Cell struct {
 	Text     string // what readers see; empty for null
 	Number   float64
 	IsNumber bool
+	Time     string // a day, a month or another period, if the text says it in words
+	Address  string // of the page about it, or ""
 }
 
 // Value returns the number of a cell, or nil.
@@ -79,9 +81,6 @@ func (c Cell) Value() *float64 {
 	}
 	return &c.Number
 }
-
-// IsPeriod reports whether a cell is a day, a month or another period.
-func (c Cell) IsPeriod() bool { return !c.IsNumber && period.MatchString(c.Text) }
 
 // What a page shows of a result, so that it costs the server the same whatever a query
 // returns. The data has all of it.

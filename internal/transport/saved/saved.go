@@ -39,7 +39,10 @@ type Config struct {
 }
 
 // BuiltIn is a public query that belongs to the service itself.
-type BuiltIn struct{ Name, Title, Description, Text string }
+type BuiltIn struct {
+	Name, Title, Description, Text string
+	Chart                          Chart // without a kind, the page decides
+}
 
 // Handle is the handle of the service's own queries.
 const Handle = "palmares"
@@ -63,7 +66,7 @@ func New(cfg Config) (*Queries, error) {
 		if err != nil {
 			return nil, fmt.Errorf("built-in query %s: %w", b.Name, err)
 		}
-		about := presentation{title: b.Title, description: b.Description}
+		about := presentation{title: b.Title, description: b.Description, chart: b.Chart}
 		for _, address := range []string{namedAddress(Handle, b.Name), hashAddress(hashOf(b.Text))} {
 			s.builtIn[address] = &record{query: q, text: b.Text, presentation: about, state: state{address: address, name: b.Name, hash: hashOf(b.Text), public: true}}
 		}

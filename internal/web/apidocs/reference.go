@@ -1,6 +1,7 @@
 package apidocs
 
 import (
+	"cmp"
 	"html/template"
 	"slices"
 	"strings"
@@ -42,17 +43,32 @@ type group struct {
 	Operations []rest.Operation
 }
 
-// Groups returns the operations by resource, each named after its first one, the list.
+// groupNames are the names of resources by their tags; others are named after their list.
+var groupNames = map[string]string{"comparatifs": "Comparisons", "pricing": "Prices", "categories": "Categories", "stats": "Statistics", "changes": "Changes", "embeddings": "Review texts"}
+
+// Groups returns the operations by resource.
 func (r reference) Groups() (groups []group) {
 	for _, o := range r.Operations {
 		at := slices.IndexFunc(groups, func(g group) bool { return g.Operations[0].Tag == o.Tag })
 		if at < 0 {
 			name, _, _ := strings.Cut(o.Summary, ",")
-			at, groups = len(groups), append(groups, group{Name: name})
+			at, groups = len(groups), append(groups, group{Name: cmp.Or(groupNames[o.Tag], name)})
 		}
 		groups[at].Operations = append(groups[at].Operations, o)
 	}
 	return groups
+}
+
+// Short returns the name of an operation of a group in the contents.
+func (g group) Short(o rest.Operation) string {
+	name, _, _ := strings.Cut(o.Summary, ",")
+	switch _, extension, _ := strings.Cut(o.Path, "."); {
+	case extension != "":
+		return strings.ToUpper(extension)
+	case slices.ContainsFunc(g.Operations, func(other rest.Operation) bool { return other.Path == o.Path+".csv" }):
+		return "List " + strings.ToLower(g.Name)
+	}
+	return name
 }
 
 // Anchor returns the id of an operation, which is also its fragment in Scalar.

@@ -45,13 +45,17 @@ func TestReference(t *testing.T) {
 	for _, want := range []string{
 		"<summary>One tool</summary>", "<h2>One tool</h2>", `<a href="#tag/tools/GET/api/v1/tools/%7bslug%7d">One tool</a>`, `<section id="tag/tools/GET/api/v1/tools/{slug}">`, `data-open="tag/tools/GET/api/v1/tools/{slug}"`,
 		"<code>GET /api/v1/tools/{slug}</code>", "Not <code>&lt;b&gt;</code>.", "<dt><code>slug</code></dt>", "Required. Value: text.",
-		`Response: <a href="#model/ToolItem"><code>ToolItem</code></a>`, `<h3 id="model/ToolItem">`, "number or null", "<dt><code>404</code></dt>", "Source : palmares (https://palmares.example)",
+		`Response: <a href="#model/ToolItem"><code>ToolItem</code></a>`, `<h3 id="model/ToolItem">`, "number or null", "<dt><code>404</code></dt>", "in French as the API sends it: <code>Source : palmares (https://palmares.example)", "called a release in the API",
 		`href="/api/v1/tools/bosco"`, `href="/en/explorer?path=%2fapi%2fv1%2ftools%2fbosco"`, `"app":{"script":"/assets/workbench/scalar-EEEEEEEE.js","style":"/assets/workbench/scalar-EEEEEEEE.css"}`,
 	} {
 		check.Contains(t, body, want)
 	}
 	all := []rest.Operation{{Tag: "tools", Summary: "Tools, as JSON"}, {Tag: "stats", Summary: "Statistics"}, {Tag: "tools", Summary: "One tool"}}
 	check.Equal(t, fmt.Sprint(reference{Config: Config{Operations: all}}.Groups()), fmt.Sprint([]group{{"Tools", []rest.Operation{all[0], all[2]}}, {"Statistics", all[1:2]}}))
+	prices := group{"Prices", []rest.Operation{{Path: "/p", Summary: "Current prices, by name"}, {Path: "/p.csv", Summary: "Current prices, by name, as CSV"}, {Path: "/p/{slug}", Summary: "One price, with its history"}}}
+	for i, want := range []string{"List prices", "CSV", "One price"} {
+		check.Equal(t, prices.Short(prices.Operations[i]), want)
+	}
 	for _, path := range []string{ReferencePath, ExplorerPath} {
 		body := get(t, newHandler(withAssets, ""), path).Body.String()
 		check.Equal(t, regexp.MustCompile(`<(script|link)[^>]*(graphiql|scalar)-[^>]*>`).FindString(body), "", "%s: want it to be loaded on demand", path)

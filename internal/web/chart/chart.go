@@ -32,8 +32,8 @@ type Content interface {
 }
 
 // The widths of drawings, at which texts have their size in pixels. On phones, small multiples are
-// below each other.
-const full, wide, medium, half, narrow = 960.0, 720.0, 540.0, 360.0, 320.0
+// in two columns.
+const full, wide, medium, large, half, narrow = 960.0, 720.0, 540.0, 480.0, 360.0, 320.0
 
 // version is a drawing for windows that have at least a width, and how wide it is at most on a
 // page, as the style sheet says.
@@ -53,13 +53,12 @@ func (c *Chart) versions() []version {
 	}
 	switch {
 	case c.Half:
-		return []version{{"chart", half, 320, 400}}
+		return []version{{"chart half-only", half, 320, 400}, {"chart full-only", large, 1056, 608}}
 	case !isPlots || plots.Points() <= maxDots*len(plots): // others would make pages too large
 		all[1].most = 400
-		all = append(all, version{"chart medium-only", medium, 480, 648})
-	}
-	if len(plots) > 1 {
-		all = append(all, version{"chart full-only", full, 1056, 1152})
+		all = append(all, version{"chart medium-only", medium, 480, 648}, version{"chart full-only", full, 1056, 1200})
+	case len(plots) > 1:
+		all = append(all, version{"chart full-only", full, 1056, 1200})
 	}
 	return all
 }
@@ -133,6 +132,7 @@ func (c *Chart) svg(class string, width float64) template.HTML {
 type drawing struct {
 	left, top, width, height float64
 	marks                    []mark
+	isSmall                  bool // a single plot is low
 }
 
 // mark is a line, a circle, a rectangle or a text.

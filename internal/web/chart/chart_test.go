@@ -326,12 +326,18 @@ func TestSizes(t *testing.T) {
 	plain, remarked := linesOf(seriesOf("", 0, 48)), linesOf(seriesOf("", 41, 48))
 	remarked[0].Remarks = []Remark{{remarked[0].Series[0].Points[1].X, "−2"}}
 	check.Equal(t, parse(t, plain, narrow).bottom, parse(t, remarked, narrow).bottom, "heights of and")
-	for count, want := range map[int]int{1: 3, 6: 4} {
+	for count, want := range map[int]int{1: 4, 6: 4} {
 		all := make([]Series, count)
 		for i := range all {
 			all[i] = seriesOf(fmt.Sprint("Series ", i), 1, 2)
 		}
 		check.Equal(t, strings.Count(string((&Chart{Content: linesOf(all...)}).HTML()), "<svg"), want, "%d series: drawings", count)
+	}
+	for _, content := range []Content{Bars(slices.Repeat([]Bar{{Label: "a", Text: "1", Value: 1}}, 40)), Tiles(slices.Repeat([]Tile{{Label: "a", Text: "1"}}, 9)), linesOf(slices.Repeat([]Series{seriesOf("", 1, 2)}, 9)...)} {
+		small := string(check.Try((&Chart{Content: content}).File(t.Context(), Small, "")).OK(t))
+		var width, height float64
+		_, err := fmt.Sscanf(small[strings.Index(small, `width="`):], `width="%f" height="%f"`, &width, &height)
+		check.True(t, err == nil && width == 372 && height <= 190, "got a small chart of %g by %g (%v), want at most half as high", width, height, err)
 	}
 	bars := &Chart{Content: Bars{{Label: "a", Text: "1", Value: 1}, {Label: "b", Text: "2", Value: 2}}}
 	low, _ := bars.FrameHeight("Two", "", "")
@@ -343,10 +349,11 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%d panels: got %d in a row, want %d", count, got, want)
 		}
 		onPhone := parse(t, linesOf(slices.Repeat([]Series{seriesOf("", 1, 2)}, MaxLines+count)...), narrow)
-		first := onPhone.Circles[0].CX
+		places := map[float64]bool{}
 		for _, c := range onPhone.Circles {
-			check.True(t, c.CX == first || c.CX == onPhone.Circles[1].CX, "%d panels: got dots beside each other, want the panels below each other", count)
+			places[c.CX] = true
 		}
+		check.Equal(t, len(places), 4, "%d panels on a phone: want two in each row, each with dots at two places", count)
 	}
 }
 
@@ -364,6 +371,7 @@ func TestColumns(t *testing.T) {
 	if len(r) != 3 || math.Abs(r[0].Height-3*r[2].Height) > 0.2 || r[1].Height != 1 || math.Abs((r[0].Width+1)/(r[1].Width+1)-31.0/28) > 0.01 {
 		t.Errorf("got %+v, want heights of 3, 0 and 1 and widths of 31, 28 and 31 days", r)
 	}
+	check.Equal(t, r[0].Class+" "+r[1].Class, "s0 soft", "colors of 3 and 0")
 	for _, rect := range r {
 		if math.Abs(rect.Y+rect.Height-r[0].Y-r[0].Height) > 0.2 {
 			t.Errorf("got %+v, want all on the axis", r)

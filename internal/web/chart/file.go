@@ -23,11 +23,9 @@ func (c *Chart) File(ctx context.Context, extension, credit string) ([]byte, err
 	margin, width, notes, title := 24.0, wide, append(c.Notes[:len(c.Notes):len(c.Notes)], credit), wrap(c.Title, titleSize, wide)
 	if extension == Small {
 		margin, width, notes, title = 6, half, nil, nil
-		if plots, _ := c.Content.(Plots); len(plots) > 1 {
-			width = medium
-		}
+		c = c.first()
 	}
-	d := &drawing{width: width}
+	d := &drawing{width: width, isSmall: extension == Small}
 	c.draw(d)
 	bottom := d.height
 	for _, note := range notes {
@@ -45,6 +43,20 @@ func (c *Chart) File(ctx context.Context, extension, credit string) ([]byte, err
 		return d.png(ctx)
 	}
 	return []byte(d.svg(fmt.Sprintf(`xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" role="img" font-family="sans-serif"`, d.width, round(d.height)), true)), nil
+}
+
+// first returns the start of what a chart shows, which has room in a small file.
+func (c *Chart) first() *Chart {
+	const bars, tiles = 6, 2
+	switch content := c.Content.(type) {
+	case Bars:
+		return &Chart{Content: content[:min(len(content), bars)]}
+	case Tiles:
+		return &Chart{Content: content[:min(len(content), tiles)]}
+	case Plots:
+		return &Chart{Content: content[:1]}
+	}
+	return c
 }
 
 // Entry draws the chart as a file that is cached like a page.

@@ -88,9 +88,6 @@ func NewLines(l lang.Language, kind Kind, x Axis, unit Unit, all []Series) (plot
 		all, notes = all[:MaxPlots], []string{l.Text("%d of %d series, those with the highest latest values.", MaxPlots, total)}
 	}
 	var ys []float64
-	if kind == Steps && unit == Score {
-		ys = append(ys, maxScore)
-	}
 	for _, s := range all {
 		for _, p := range s.Points {
 			ys = append(ys, p.Y)
@@ -100,7 +97,7 @@ func NewLines(l lang.Language, kind Kind, x Axis, unit Unit, all []Series) (plot
 	case len(all) == 0:
 		return nil, nil
 	case len(all) == 1 || len(all) <= MaxLines && kind != Columns:
-		return Plots{{Kind: kind, X: x, Y: Numbers(l, unit, ys, kind != Lines, 4), Series: all}}, notes
+		return Plots{{Kind: kind, X: x, Y: Numbers(l, unit, ys, kind == Columns || kind == Steps && unit != Score, 4), Series: all}}, notes
 	}
 	y := Numbers(l, unit, ys, kind != Lines, 2)
 	for _, s := range all {
@@ -112,9 +109,19 @@ func NewLines(l lang.Language, kind Kind, x Axis, unit Unit, all []Series) (plot
 func (s *Series) last() Point { return s.Points[len(s.Points)-1] }
 
 func (plots Plots) draw(d *drawing) {
-	const small = 130.0
+	small := 130.0
+	if len(plots) <= 2 {
+		small = 190
+	}
 	if len(plots) == 1 {
-		plots[0].draw(d, area{0, 0, d.width, max(205, d.width*0.38)})
+		height := min(max(205, d.width*0.38), 300)
+		switch p := plots[0]; {
+		case d.isSmall:
+			height = 140
+		case p.Kind == Columns && p.Y.To-p.Y.From <= 3: // few values
+			height = max(height/2, small)
+		}
+		plots[0].draw(d, area{0, 0, d.width, height})
 		return
 	}
 	caption, top := plots[0].Y.Caption, 0.0
@@ -139,7 +146,10 @@ func (plots Plots) draw(d *drawing) {
 // grid returns how many panels or tiles there are in a row, and their width. As few
 // places as possible are empty.
 func grid(room float64, count int) (columns int, width float64) {
-	const minWidth = 165.0
+	minWidth := 150.0 // two on a phone
+	if count < 4 {
+		minWidth = 165
+	}
 	most := min(count, int((room+panelGap)/(minWidth+panelGap)))
 	columns = most
 	for fewer := most; fewer > most/2; fewer-- {
@@ -221,7 +231,7 @@ func (p *Plot) draw(d *drawing, room area) {
 	for i, s := range p.Series {
 		switch p.Kind {
 		case Lines, Steps:
-			f.drawLine(seriesColor(i), s.Points)
+			f.drawLine(p.color(i), s.Points)
 		case Columns:
 			f.drawColumns(s.Points)
 		case Dots:
@@ -229,6 +239,15 @@ func (p *Plot) draw(d *drawing, room area) {
 		}
 	}
 	f.drawEnds(ends)
+}
+
+// color returns the color of a series. Those that are compared have neither the color of good
+// scores nor that of others.
+func (p *Plot) color(series int) string {
+	if p.Kind == Steps && len(p.Series) > 1 {
+		return seriesColor([MaxLines]int{2, 4, 3, 1, 0}[series%MaxLines])
+	}
+	return seriesColor(series)
 }
 
 // middle returns where the name of a date is: that of a month is below its column, not where
@@ -292,25 +311,33 @@ func (f *frame) drawLine(color string, points []Point) {
 		if isUnchanged || len(points) > maxDots && !isAlone && !isLast {
 			shown = hidden
 		}
-		f.circle(shown, point.Text, f.place(point), 3)
+		center := f.place(point)
+		f.circle(shown, point.Text, center, 3)
+		if f.Kind == Steps && len(f.Series) == 1 && !isUnchanged && slices.ContainsFunc(points[i:], func(p Point) bool { return p.Y != point.Y }) && f.across(points[i+1].X)-center.x > measure(point.Label, tickSize, false)+8 {
+			f.text("soft", "", tickSize, center.x+5, center.y-5, point.Label)
+		}
 	}
 }
 
-// drawColumns draws numbers from zero. A zero is a thin line, so that it differs from
-// nothing known.
+// drawColumns draws numbers from zero. A zero is a thin gray line, so that it differs from
+// nothing known and from a value.
 func (f *frame) drawColumns(points []Point) {
 	const narrowest = 7.0
 	for _, p := range points {
 		from, width := f.across(p.X)+0.5, f.across(p.End)-f.across(p.X)-1
 		if p.End <= p.X {
-			from, width = f.across(p.X)-narrowest/2, narrowest
+			from, width = min(max(f.across(p.X)-narrowest/2, f.x), f.x+f.w-narrowest), narrowest
 		}
 		height := max(math.Abs(f.up(0)-f.up(p.Y)), 1)
 		top, label := f.up(0)-height, f.up(p.Y)-4
 		if p.Y < 0 {
 			top, label = f.up(0), f.up(p.Y)+lineSpace-2
 		}
-		f.rect(cmp.Or(p.Color, seriesColor(0)), p.Text, area{from, top, width, height})
+		color := seriesColor(0)
+		if p.Y == 0 {
+			color = "soft"
+		}
+		f.rect(cmp.Or(p.Color, color), p.Text, area{from, top, width, height})
 		if p.Y != 0 && measure(p.Label, tickSize, false) <= max(width+4, 2*narrowest) {
 			f.text("soft", "middle", tickSize, from+width/2, label, p.Label)
 		}
@@ -365,7 +392,7 @@ func (p *Plot) ends(room float64) (all []end) {
 			if p.Kind == Steps {
 				last.X = p.X.To
 			}
-			all = append(all, end{last, shorten(cmp.Or(s.Name, last.Label), labelSize, room), seriesColor(i)})
+			all = append(all, end{last, shorten(cmp.Or(s.Name, last.Label), labelSize, room), p.color(i)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b end) int { return cmp.Compare(b.Y, a.Y) })

@@ -31,7 +31,7 @@ func isPage(path string) bool {
 }
 
 // imagePath matches the charts of saved queries as files, which have texts.
-var imagePath = regexp.MustCompile(`^[^.]*\.(svg|png)$`)
+var imagePath = regexp.MustCompile(`^[^.]*(\.small)?\.(svg|png)$`)
 
 // isQuery reports whether a path belongs to a saved query. Without a language, it is for
 // programs too, and people get the language that their browser prefers.

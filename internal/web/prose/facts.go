@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -129,6 +130,11 @@ func (p *Pages) facts(l lang.Language) string {
 		}
 		if l == lang.French {
 			text = lang.Typeset(text)
+		}
+		if amount, ok := strings.CutSuffix(strings.NewReplacer(" ", "", "\u00a0", "", "\u202f", "").Replace(text), "€"); ok && fact.value == &p.Facts.Capital {
+			if euros, err := strconv.ParseFloat(amount, 64); err == nil {
+				text = l.Euros(euros)
+			}
 		}
 		if strings.HasSuffix(fact.key, "-phone") {
 			text = strings.ReplaceAll(text, " ", "\u00a0") // on one line

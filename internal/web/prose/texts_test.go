@@ -132,6 +132,10 @@ func TestAbout(t *testing.T) {
 		t.Error("got no words for missing facts, want some")
 	}
 	cfg.Facts, cfg.Demo = prose.DemoFacts, true
+	for target, want := range map[string]string{"/en/about": "€1,000<", "/fr/about": "1\u00a0000\u00a0€<"} {
+		body, _ := get(t, serve(t, cfg), target, "text/html")
+		check.Contains(t, strings.ReplaceAll(body, "\u202f", "\u00a0"), want, target)
+	}
 	for target, want := range map[string]string{"/en/about": "This is a demo", "/fr/about": "Ceci est une démonstration"} {
 		if body, _ := get(t, serve(t, cfg), target, "text/html"); !strings.Contains(body, want) || !strings.Contains(body, prose.DemoFacts.Director) {
 			t.Errorf("%s: got facts of the demo without %q, want it", target, want)

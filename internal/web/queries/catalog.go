@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"palmares/graph"
+	"palmares/internal/catalog/release"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/params"
 	"palmares/internal/transport/saved"
@@ -23,6 +24,7 @@ import (
 type table struct {
 	*saved.Grid
 	Headings []string
+	Shown    []int // columns that are not only for programs, with the names first
 }
 
 // catalog is what a page says about a result besides its values: names instead of
@@ -30,13 +32,18 @@ type table struct {
 type catalog struct {
 	find        func(slug string) (name, kind string)     // of a tool or category in the release; nil if it cannot be read
 	list        func(name string) (argument, code string) // what distinguishes a list of a query; nil if there is no query
+	label       func(french string) string                // of a category, in the language of the page; nil if it cannot be read
 	metric      string                                    // the only one of a series, or ""
+	unit        chart.Unit                                // of changes
+	byRelease   bool                                      // series have a value for each edition
 	from, until time.Time                                 // the first release, and the one that was read
 }
 
 var (
 	slug       = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	onlyMetric = regexp.MustCompile(`metrics:\s*\[?\s*(\w+)\s*\]?\s*[,)\s]`)
+	moved      = regexp.MustCompile(`movers\([^)]*metric:\s*(\w+)`)
+	byRelease  = regexp.MustCompile(`every:\s*release\b`)
 )
 
 // readCatalog looks up what a table may refer to, in the release that it shows. A name that
@@ -47,6 +54,10 @@ func readCatalog(ctx context.Context, l lang.Language, view *saved.View, executo
 	if found := onlyMetric.FindAllStringSubmatch(view.Text, -1); len(found) == 1 {
 		c.metric = found[0][1]
 	}
+	if found := moved.FindAllStringSubmatch(view.Text, -1); len(found) == 1 {
+		c.unit = map[string]chart.Unit{"score": chart.Score, "price": chart.Euros}[found[0][1]]
+	}
+	c.byRelease = byRelease.MatchString(view.Text)
 	shown, err := executor.Release(ctx, graph.AsOf{Release: view.Result.Release})
 	if err != nil || len(shown.All) == 0 {
 		return c
@@ -56,19 +67,29 @@ func readCatalog(ctx context.Context, l lang.Language, view *saved.View, executo
 		found := shown.Category(slug)
 		if found == nil {
 			if t := shown.Tool(slug); t != nil {
-				return t.Name, "tool"
+				return lang.Typeset(t.Name), "tool"
 			}
-			found = shown.FormerCategory(slug)
-		}
-		switch {
-		case found == nil:
+			if found = shown.FormerCategory(slug); found != nil {
+				return l.Text("%s (removed)", labelOf(l, found)), "category"
+			}
 			return "", ""
-		case l == lang.English && found.Translations.En.Label != "":
-			return found.Translations.En.Label, "category"
 		}
-		return found.Label, "category"
+		return labelOf(l, found), "category"
+	}
+	c.label = func(french string) string {
+		if i := slices.IndexFunc(shown.Categories, func(c *release.Category) bool { return c.Label == french }); i >= 0 {
+			return labelOf(l, shown.Categories[i])
+		}
+		return french
 	}
 	return c
+}
+
+func labelOf(l lang.Language, c *release.Category) string {
+	if l == lang.English && c.Translations.En.Label != "" {
+		return c.Translations.En.Label
+	}
+	return c.Label
 }
 
 // named returns the name and the kind of a tool or category, or "".
@@ -94,8 +115,12 @@ func (c *catalog) name(l lang.Language, column, value string) string {
 	switch saved.LastName(column) {
 	case "list", "key", "thenKey", "slug", "category", "categorySlug": // an alias, or the item has been removed
 		return words.Sentence(value)
+	case "label":
+		if c.label != nil {
+			return c.label(value)
+		}
 	}
-	return value
+	return lang.Typeset(value)
 }
 
 // words returns the words for a column and its unit. Keys are named after what they
@@ -134,7 +159,16 @@ func (t *table) words(l lang.Language, column int, c catalog) (string, chart.Uni
 			}
 		}
 	}
-	return words.Field(l, field)
+	heading, unit := words.Field(l, field)
+	switch {
+	case field == "before" || field == "after" || field == "change":
+		unit = c.unit
+	case c.byRelease && field == "period":
+		heading = l.Text("Edition")
+	case c.byRelease && field == "start":
+		heading = l.Text("Date")
+	}
+	return heading, unit
 }
 
 // addWords sets the headings, and replaces codes and slugs by names, as readers of a page
@@ -146,17 +180,19 @@ func (t *table) addWords(l lang.Language, c catalog) {
 		t.Headings, units[i] = append(t.Headings, heading), unit
 		count[heading]++
 	}
+	t.addLinks(c)
 	for i, column := range t.Columns {
 		if count[t.Headings[i]] > 1 {
 			var path []string
 			for _, field := range strings.Split(column, ".") {
-				if name, _ := words.Field(l, field); field != "items" && field != "nodes" {
+				if name, _ := words.Field(l, field); field != "items" && field != "nodes" && (field != "name" || len(path) == 0) {
 					path = append(path, name)
 				}
 			}
 			t.Headings[i] = strings.Join(path, " · ")
 		}
 		isText, field := t.KindOf(i) == saved.Texts, saved.LastName(column)
+		isTime := t.KindOf(i) == saved.Dates
 		format := units[i].Formatter(l, t.Numbers(i)...)
 		for _, r := range t.Rows {
 			if len(r[i].Text) > params.MaxText { // neither a price nor a code
@@ -164,6 +200,11 @@ func (t *table) addWords(l lang.Language, c catalog) {
 			}
 			price, isPrice := words.Price(l, r[i].Text)
 			switch value := &r[i]; {
+			case isTime && value.Text != "":
+				value.Time = value.Text
+				if period := chart.Period(l, value.Text); period.From > chart.Time(time.Time{}) {
+					value.Text = period.Text
+				}
 			case value.IsNumber && units[i] != chart.Number:
 				value.Text = t.number(l, r, i, format)
 			case value.IsNumber && value.Number != math.Trunc(value.Number):
@@ -174,8 +215,55 @@ func (t *table) addWords(l lang.Language, c catalog) {
 				value.Text = metricName(l, value.Text)
 			case isText && field == "list" || isText && field != "slug" && slug.MatchString(strings.ReplaceAll(value.Text, "_", "-")):
 				value.Text = c.name(l, column, value.Text)
+			case isText && (field == "label" || isName(field)):
+				value.Text = c.name(l, column, value.Text)
 			}
 		}
+	}
+}
+
+func isName(field string) bool {
+	return field == "title" || strings.HasSuffix(strings.ToLower(field), "name")
+}
+
+// addLinks links the names of tools to their pages. Slugs and identifiers beside them, and totals,
+// are only for programs.
+func (t *table) addLinks(c catalog) {
+	names := map[int]bool{}
+	for i, column := range t.Columns {
+		path := column[:strings.LastIndexByte(column, '.')+1]
+		slugs := slices.Index(t.Columns, path+"slug")
+		if slugs < 0 && strings.HasSuffix("."+path, ".tool.") {
+			slugs = slices.Index(t.Columns, strings.TrimSuffix(path, "tool.")+"slug")
+		}
+		switch saved.LastName(column) {
+		case "key":
+			slugs = i
+		case "name":
+		default:
+			continue
+		}
+		for _, r := range t.Rows {
+			if slugs < 0 {
+				break
+			}
+			if _, kind := c.named(r[slugs].Text); kind == "tool" {
+				r[i].Address, names[i] = "/tools/"+r[slugs].Text, true
+			}
+		}
+	}
+	first := -1
+	for i, column := range t.Columns {
+		switch last := saved.LastName(column); {
+		case len(names) > 0 && (last == "slug" || last == "id"), last == "totalCount", strings.HasSuffix(column, "meta.total"):
+		case names[i] && first < 0:
+			first = i
+		default:
+			t.Shown = append(t.Shown, i)
+		}
+	}
+	if first >= 0 {
+		t.Shown = slices.Insert(t.Shown, 0, first)
 	}
 }
 
@@ -185,6 +273,9 @@ const leastRated = 3
 // number formats a number of a row, a win rate with the number of comparisons.
 func (t *table) number(l lang.Language, row []saved.Cell, column int, format func(float64) string) string {
 	text, all := format(row[column].Number), slices.Index(t.Columns, "count")
+	if field := saved.LastName(t.Columns[column]); row[column].Number > 0 && (field == "change" || field == "percent") {
+		text = "+" + text
+	}
 	if all < 0 || t.Columns[column] != "winRate" {
 		return text
 	}

@@ -159,8 +159,12 @@ func (t *table) lines(l lang.Language, p saved.Plan, only string, c catalog) *ch
 		for _, plot := range drawn {
 			if isMetric {
 				plot.Heading = name
-			} else if first := chart.Time(c.from); isFlow && plot.X.From <= first && first <= plot.X.To {
-				plot.Remarks = []chart.Remark{{X: first, Text: l.Text("first import")}}
+			}
+			if metric == "count" || metric == "tested" {
+				plot.Kind = chart.Steps // the numbers last until the next edition
+			}
+			if first := chart.Time(c.from); !isMetric && isFlow && plot.X.From < first && first <= plot.X.To {
+				shown.Notes = []string{l.Text("Before %s: entered with the first edition.", l.Month(c.from))}
 			}
 		}
 		plots, tiles = append(plots, drawn...), append(tiles, figure.Tile(l, name))
@@ -171,7 +175,9 @@ func (t *table) lines(l lang.Language, p saved.Plan, only string, c catalog) *ch
 	case isMetric && (p.Kind == saved.Tiles || len(figures[metrics[0]].Slots) <= maxTiled):
 		shown.Title, shown.Content = l.Text("Key figures"), tiles
 	case isMetric:
-		shown.Title, shown.Content = l.Text("Figures over time"), plots
+		if shown.Title, shown.Content = l.Text("Figures over time"), plots; figures["count"] != nil && figures["additions"] != nil {
+			shown.Notes = append(shown.Notes, l.Text("Removals and returns are not shown."))
+		}
 	case len(plots) == 0 || len(figures[""].Slots) < 2:
 		return nil
 	default:

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,7 @@ type queryPage struct {
 	Wrong     string // name of the parameter that is wrong, or ""
 	Release   int
 	UpdatedAt string
+	Since     string // the day that the result starts with, if a parameter chooses it
 }
 
 // field is a parameter in the form.
@@ -73,6 +75,7 @@ type field struct {
 	Label                     string // words for Name
 	Values                    []string
 	Repeats                   bool
+	IsRelative                bool // a date that may be relative to that of the edition
 }
 
 type link struct{ Name, Address string }
@@ -175,7 +178,7 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	}
 	l := languageOf(r)
 	if view.BuiltIn {
-		view.Title, view.Description = l.Text(lang.Message(view.Title)), l.Text(lang.Message(view.Description))
+		view.Title, view.Description = p.titleOf(r.Context(), l, view.Title, view.Text, view.Values), l.Text(lang.Message(view.Description))
 	}
 	data := &queryPage{View: view, Explorer: explorerURL(view), Permanent: saved.Path + view.Hash}
 	data.Title = cmp.Or(view.Title, l.Text("Saved query"))
@@ -184,7 +187,9 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	}
 	for _, parameter := range view.Parameters {
 		f := fieldOf(parameter, r.URL.Query())
-		f.Label = words.Input(l, f.Name)
+		if f.Label = words.Input(l, f.Name); f.Name == "from" && parameter.Kind == "Date" {
+			f.Label = words.Input(l, "since")
+		}
 		data.Fields = append(data.Fields, f)
 	}
 	given := r.URL.Query()
@@ -209,7 +214,11 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	}
 	height, style := tableHeight, fmt.Sprint(tableHeight, "px")
 	if data.Chart != nil {
-		height, style = data.Chart.FrameHeight(data.Title, data.Chart.Title+", "+l.Text("Edition %d", data.Release)+" "+l.DayOf(data.UpdatedAt), p.Credit)
+		caption := chart.Title(data.Chart.Title, l.Text("Edition %d", data.Release)+", "+l.DayOf(data.UpdatedAt))
+		if data.Since != "" {
+			caption = chart.Title(caption, l.Text("From")+" "+l.DayOf(data.Since))
+		}
+		height, style = data.Chart.FrameHeight(data.Title, caption, p.Credit) // longer than the credit of the frame
 	}
 	if view.Public {
 		embed := p.PublicURL + localPath(r, page.WithQuery(view.Address+"/embed", withoutToken(r.URL)))
@@ -222,9 +231,38 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	return data, nil
 }
 
+var comparedTool = regexp.MustCompile(`\$tool: String! = "([^"]+)"`)
+
+// titleOf returns the title of one of our queries. That of a tool's comparisons names the tool.
+func (p *Pages) titleOf(ctx context.Context, l lang.Language, title, text string, values map[string]any) string {
+	if found := comparedTool.FindStringSubmatch(text); found != nil && title == "Tools compared with a given tool" {
+		slug, given := values["tool"].(string)
+		if !given {
+			slug = found[1]
+		}
+		if shown, err := p.Queries.Executor.Release(ctx, graph.AsOf{}); err == nil {
+			if t := shown.Tool(slug); t != nil {
+				return l.Text("Tools compared with %s", lang.Typeset(t.Name))
+			}
+		}
+	}
+	return l.Text(lang.Message(title))
+}
+
 // draw adds what a page shows of the result.
 func (d *queryPage) draw(ctx context.Context, l lang.Language, executor *graph.Executor) error {
 	d.Release, d.UpdatedAt = d.Result.Release, d.Result.UpdatedAt
+	for _, parameter := range d.Parameters {
+		since, given := d.Values[parameter.Name].(string)
+		if preset, ok := parameter.Default.(string); ok && !given {
+			since = preset
+		}
+		if parameter.Kind == "Date" && (parameter.Name == "from" || parameter.Name == "since") && since != "" && since != "previous" {
+			if d.Since = since; params.IsRelativeDate(since) {
+				d.Since = params.ResolveDate(since, d.UpdatedAt, "")
+			}
+		}
+	}
 	grid, err := d.Grid(ctx)
 	if err != nil {
 		return err
@@ -326,7 +364,7 @@ func fieldOf(p params.Param, given url.Values) field {
 	}
 	switch {
 	case f.Type == "date" && (params.IsRelativeDate(f.Value) || f.Value == "" && params.IsRelativeDate(f.Preset)):
-		f.Type = "text"
+		f.Type, f.IsRelative = "text", true
 	case f.Type == "date" && f.Value == "":
 		f.Value = f.Preset // browsers show no placeholder in a date field
 	}
@@ -386,8 +424,8 @@ func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) (send func(
 	data.Search = strings.TrimSpace(data.Search)
 	if number == 1 {
 		for _, b := range p.Queries.BuiltIn {
-			item := galleryItem{saved.Path + saved.Handle + "/" + b.Name, l.Text(lang.Message(b.Title)), saved.Handle, l.Text(lang.Message(b.Description)), ""}
-			if text := strings.Join([]string{b.Name, item.Title, item.Description, item.Owner}, " "); strings.Contains(strings.ToLower(text), strings.ToLower(data.Search)) {
+			item := galleryItem{saved.Path + saved.Handle + "/" + b.Name, p.titleOf(r.Context(), l, b.Title, b.Text, nil), "", l.Text(lang.Message(b.Description)), ""}
+			if text := strings.Join([]string{b.Name, item.Title, item.Description, saved.Handle}, " "); strings.Contains(strings.ToLower(text), strings.ToLower(data.Search)) {
 				data.Queries = append(data.Queries, item)
 			}
 		}

@@ -95,7 +95,7 @@ func TestTable(t *testing.T) {
 	named := map[string]string{ // the title of the chart, and the first column of the table
 		`{a: scoreHistogram(filter: {pricings: [gratuit]}) {from count} b: scoreHistogram(filter: {pricings: [payant]}) {from count}}`: "Number by pricing: Pricing, Free, Paid",
 		`{freeTools: scoreHistogram(filter: {categories: ["chat"]}) {from count} others: scoreHistogram {from count}}`:                 "Number by group: Group, Free tools, Others",
-		`{series(metrics: [mean_score], by: category, every: month) {key points {period value}}}`:                                      "Average score over time by category: Category, Agents, Automation, Chat, Code, Images, Research, Writing, Video, Voice",
+		`{series(metrics: [mean_score], by: category, every: month) {key points {period value}}}`:                                      "Average score over time by category: Category, Agents, Automation (removed), Chat, Code, Images, Research, Writing, Video, Voice",
 	}
 	for text := range named {
 		all = append(all, saved.BuiltIn{Name: fmt.Sprint("query-", len(all)), Title: "X", Text: text})
@@ -148,7 +148,7 @@ func described(c *chart.Chart) string {
 	case chart.Plots:
 		text := c.Title + ":"
 		for _, p := range drawn {
-			text += fmt.Sprintf(" %s%v", map[chart.Kind]string{chart.Lines: "lines", chart.Columns: "columns"}[p.Kind], p.Heading)
+			text += fmt.Sprintf(" %s%v", map[chart.Kind]string{chart.Lines: "lines", chart.Steps: "steps", chart.Columns: "columns"}[p.Kind], p.Heading)
 			for _, s := range p.Series {
 				text += fmt.Sprintf(" %s %d", s.Name, len(s.Points))
 			}
@@ -193,7 +193,7 @@ func TestChart(t *testing.T) {
 		`{"toolsTotal":48,"toolsAvgScore":6.99}`:                                                                "Key figures: [{Active tools 48 } {Average score 6.99 }]",
 		// Different units never share an axis.
 		"[" + series("count", two) + "," + series("mean_monthly_price", two) + "]":                                     "Key figures: [{Active tools 48.5 +8.5 since October\u00a02026} {Average monthly price, € €48.50 +€8.50 since October\u00a02026}]",
-		"[" + series("count", five) + "," + series("mean_monthly_price", five) + "," + series("additions", five) + "]": "Figures over time: linesActive tools  5 linesAverage monthly price, €  5 columnsAdded tools  5",
+		"[" + series("count", five) + "," + series("mean_monthly_price", five) + "," + series("additions", five) + "]": "Figures over time: stepsActive tools  5 linesAverage monthly price, €  5 columnsAdded tools  5",
 	} {
 		check.Equal(t, described(newChart(lang.English, tableOf(t, body), saved.Chart{}, november)), want, body)
 	}
@@ -258,8 +258,11 @@ func TestLines(t *testing.T) {
 		found, _ := time.Parse(time.DateOnly, day)
 		return chart.Time(found)
 	}
+	var notes []string
 	plotOf := func(body string) *chart.Plot {
-		return newChart(lang.English, tableOf(t, body), saved.Chart{}, november).Content.(chart.Plots)[0]
+		drawn := newChart(lang.English, tableOf(t, body), saved.Chart{}, november)
+		notes = drawn.Notes
+		return drawn.Content.(chart.Plots)[0]
 	}
 	values := plotOf(`[{"key":"chat","at":"2026-08","score":8},{"key":"redaction","at":"2026-08","score":5},{"key":"chat","at":"2026-10","score":7},{"key":"redaction","at":"2026-09","score":6},{"key":"redaction","at":"2026-10","score":null}]`)
 	if s := values.Series[0]; s.Name != "Chat" || len(s.Points) != 2 || s.Points[0].X != at("2026-08-01") || s.Points[1].X != at("2026-10-01") || !s.Points[1].Gap || s.Points[1].Text != "Chat · October\u00a02026 · 7.0" {
@@ -276,8 +279,41 @@ func TestLines(t *testing.T) {
 	if want := []float64{42, 0, 1, 0, 0, 0, 0, 0, 0}; !reflect.DeepEqual(numbers, want) {
 		t.Errorf("got %v, want %v", numbers, want)
 	}
-	if want := []chart.Remark{{X: at("2026-03-03"), Text: "first import"}}; !reflect.DeepEqual(counts.Remarks, want) {
-		t.Errorf("got remarks %+v, want %+v", counts.Remarks, want)
+	check.Equal(t, fmt.Sprint(notes), "[Before March\u00a02026: entered with the first edition.]")
+	plotOf(`[{"month":"2026-04","count":42},{"month":"2026-05","count":1}]`)
+	check.Equal(t, len(notes), 0, "notes of a chart without earlier months")
+}
+
+// Readers get names first, with links, words and units; slugs and totals are only in the data.
+func TestShownTable(t *testing.T) {
+	pages := newPages(t,
+		saved.BuiltIn{Name: "movers", Title: "M", Text: `query ($from: Date! = "-6m") {movers(metric: score, from: $from, first: 9) {before change tool {name category {label}} slug}}`},
+		saved.BuiltIn{Name: "drops", Title: "D", Text: `{movers(metric: price, from: "2026-01-01", direction: down, first: 3) {slug percent change tool {name}}}`},
+		saved.BuiltIn{Name: "growth", Title: "G", Text: `{series(metrics: [count, additions], every: release) {metric points {period start value}}}`},
+		saved.BuiltIn{Name: "compared", Title: "Tools compared with a given tool", Text: `query ($tool: String! = "plume") {comparisons(tool: $tool) {meta {total} items {slug toolB {slug name}}}}`},
+	)
+	for target, wanted := range map[string][]string{
+		"/en/q/palmares/movers": {
+			`(a date, or -6m for six months ago)`, `Change by tool · edition 8, <time datetime="2026-11-10">10\u00a0November\u00a02026</time> · since <time datetime="2026-05-10">10\u00a0May\u00a02026</time>`, `title="tool.name">Tool</th><th scope="col" class="number" title="before">Before</th>`,
+			`<td><a href="/en/tools/mirage-huile">Mirage à l’Huile</a></td><td class="number">5.1</td><td class="number">−0.8</td><td>Images</td></tr>`, `<td class="number">&#43;0.6</td>`,
+		},
+		"/fr/q/palmares/drops":                 {`−25\u00a0€`, `−100,0`},
+		"/fr/q/palmares/growth":                {`Indicateur</th>`, `Édition</th>`, `Date</th>`, `<time datetime="2026-03-03">3\u00a0mars\u00a02026</time>`, `Les suppressions et les retours`},
+		"/fr/q/palmares/compared":              {`<h1>Outils comparés à Plume</h1>`, `title="toolB.name">`},
+		"/en/q/palmares/compared?tool=trame72": {`<h1>Tools compared with a given tool</h1>`},
+		"/en/q/palmares/movers/embed":          {`<base target="_blank">`, `<h1><a href="/en/q/palmares/movers" rel="noopener">M</a></h1>`, ` · see the data</a>`},
+		"/fr/q":                                {`src="/fr/q/palmares/movers.small.svg"`, `>Outils comparés à Plume</a>`},
+	} {
+		r, w := httptest.NewRequest(http.MethodGet, target, nil), httptest.NewRecorder()
+		r.Header.Set("Accept", "text/html")
+		page.Localize(pages).ServeHTTP(w, r)
+		body := w.Body.String()
+		for _, want := range wanted {
+			check.True(t, strings.Contains(body, strings.ReplaceAll(want, `\u00a0`, "\u00a0")), "%s: got no %s, want it", target, want)
+		}
+		for _, hidden := range []string{`title="slug"`, `title="toolB.slug"`, `title="meta.total"`, `class="owner"`} {
+			check.True(t, !strings.Contains(body, hidden), "%s: got %s, want it only in the data", target, hidden)
+		}
 	}
 }
 
@@ -355,6 +391,7 @@ func TestPageEscapesTexts(t *testing.T) {
 	lines := tableOf(t, strings.ReplaceAll(fmt.Sprintf(`[{"k":%q,"at":"2026-01","n":1},{"k":%q,"at":"2026-02","n":2},{"k":"b","at":"2026-01","n":2}]`, evil, evil), `\'`, `'`))
 	for _, shown := range []*table{found, lines} {
 		c := newChart(lang.English, shown, saved.Chart{}, catalog{})
+		shown.addWords(lang.English, catalog{})
 		if c == nil {
 			t.Fatal("got no chart, want one")
 		}

@@ -32,6 +32,9 @@ type figure struct {
 func newFigure(r *request, id string, title lang.Message, columns ...string) *figure {
 	f := &figure{ID: id, Caption: r.lang.Text(title), Columns: columns, request: r}
 	f.Title = f.Caption
+	if id == "category-prices" {
+		f.Notes = []string{r.lang.Text("Free tools count as €0; hourly and per-use prices are left out.")}
+	}
 	return f
 }
 
@@ -39,6 +42,12 @@ func newFigure(r *request, id string, title lang.Message, columns ...string) *fi
 // plots, or nil if there is nothing to draw.
 func (f *figure) draw(t *chart.Table) chart.Plots {
 	plots, notes := t.Plots(f.request.lang)
+	if len(plots) > 1 { // as in the table; those that ended are last
+		end := func(p *chart.Plot) float64 { return p.Series[0].Points[len(p.Series[0].Points)-1].X }
+		slices.SortFunc(plots, func(a, b *chart.Plot) int {
+			return cmp.Or(cmp.Compare(end(b), end(a)), cmp.Compare(slices.Index(t.Names, a.Heading), slices.Index(t.Names, b.Heading)))
+		})
+	}
 	if len(f.Columns) == 1 {
 		f.Columns = append(f.Columns, t.Names...)
 	}
@@ -103,8 +112,9 @@ func newHistogram(r *request, bins []bin) *figure {
 	t.X.Caption, f.Half = l.Text("Score"), true
 	points := f.draw(&t)[0].Series[0].Points
 	for i, p := range points {
-		middle := (p.X + p.End) / 2
-		points[i].Color = band(&middle)
+		if middle := (p.X + p.End) / 2; p.Y > 0 {
+			points[i].Color = band(&middle)
+		}
 	}
 	return f
 }
@@ -178,8 +188,7 @@ func newStepChart(r *request, id string, title lang.Message, tools []tool, m mea
 	return f
 }
 
-// newToolHistory shows the price and the score of a tool over time, with the editions that
-// changed them. It returns nil if neither changed.
+// newToolHistory shows the price and the score of a tool over time. It returns nil if neither changed.
 func newToolHistory(r *request, t *tool, until string) *figure {
 	l := r.lang
 	f := newFigure(r, "history", "Price and score over time")
@@ -198,16 +207,6 @@ func newToolHistory(r *request, t *tool, until string) *figure {
 	}
 	if plots == nil {
 		return nil
-	}
-	for _, v := range slices.Backward(t.Versions) {
-		for i, field := range []string{"price", "score"}[:len(plots)] {
-			if plots[i].Heading == l.Text("Score over time") {
-				field = "score"
-			}
-			if day := parseDay(v.Date); slices.Contains(v.Fields, field) && v.Type == toolUpdated {
-				plots[i].Remarks = append(plots[i].Remarks, chart.Remark{X: chart.Time(day), Text: l.Text("ed. %d", v.FirstRelease)})
-			}
-		}
 	}
 	f.Content = plots // the list below has the same values
 	return f
@@ -266,8 +265,12 @@ func newMarket(r *request, tools []tool, total int, slug string) *figure {
 		price, score := l.Euros(*t.MonthlyPrice), formatScore(l, t.Score)
 		p := chart.Point{X: *t.MonthlyPrice, Y: *t.Score, Text: chart.Title(t.Name, score, price)}
 		f.Rows = append(f.Rows, chart.Row{Name: t.Name, Values: []string{price, score}})
-		if t.Slug == slug {
-			p.Color = "s1"
+		switch slug {
+		case "":
+			p.Color = band(t.Score)
+		case t.Slug: // has that of the catalog
+		default:
+			p.Color = "soft"
 		}
 		if t.Slug == slug || len(tools) <= maxNamed || p.X < cheapest {
 			p.Label = t.Name

@@ -103,7 +103,7 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// Scores are drawn on the whole scale, one line for each tool, from the first day
+// Scores are drawn on an axis around them, one line for each tool, from the first day
 // of all.
 func TestScoreChart(t *testing.T) {
 	history := func(scores ...float64) (h []historyEntry) {
@@ -117,8 +117,8 @@ func TestScoreChart(t *testing.T) {
 	}
 	f := scoreChart(tool{Name: "One", History: history(5, 7.5)}, tool{Name: "None"}, tool{Name: "Three", History: history(5)})
 	plot := f.Content.(chart.Plots)[0]
-	if plot.Y.From != 0 || plot.Y.To != highestScore || len(plot.Series) != 2 || plot.Series[1].Name != "Three" {
-		t.Errorf("got %+v, want two lines from 0 to 10", plot)
+	if plot.Y.From != 5 || plot.Y.To != 8 || len(plot.Series) != 2 || plot.Series[1].Name != "Three" {
+		t.Errorf("got %+v, want two lines from 5 to 8", plot)
 	}
 	if got := string(f.HTML()); !strings.Contains(got, "<title>One · 20\u00a0Feb\u00a02026 · 7.5</title>") || strings.Contains(got, "None") {
 		t.Errorf("got %s, want two lines", got)
@@ -149,7 +149,7 @@ func TestMarket(t *testing.T) {
 			t.Errorf("got %s named, want only tools that no other one beats", p.Text)
 		}
 	}
-	if named[0] != "Tool 3" || points[0].Color == "" || named[1] != "Best" || named[len(named)-1] != "Cheap" {
+	if named[0] != "Tool 3" || points[0].Color != "" || points[1].Color != "soft" || named[1] != "Best" || named[len(named)-1] != "Cheap" {
 		t.Errorf("got names %q, want the highlighted tool, then the best for their price", named)
 	}
 	if len(f.Notes) != 2 || !strings.HasPrefix(f.Notes[1], "All 639 tools are shown.") {
@@ -181,6 +181,21 @@ func TestDrawTimes(t *testing.T) {
 	if got := plot.Series[0].Points; len(got) != 3 || !got[1].Gap || got[2].Gap || plot.X.To != chart.Time(parseDay("2026-06-30")) {
 		t.Errorf("got %+v, want a gap before the second point, up to the end of the catalog", got)
 	}
+	var many chart.Table // small multiples are in the order of the table, and those that ended are last
+	for i, name := range []string{"A", "Ended", "C", "D", "E", "F"} {
+		value := float64(i)
+		many.Add(chart.Period(lang.English, "2026-01-01"), name, &value)
+		if name != "Ended" {
+			many.Add(chart.Period(lang.English, "2026-02-01"), name, &value)
+		}
+	}
+	f = newFigure(pageOf(lang.French), "category-prices", "Average price per month by category", "Day")
+	var order []string
+	for _, plot := range f.drawTimes(&many, "2026-06-30") {
+		order = append(order, plot.Heading)
+	}
+	check.Slices(t, order, []string{"A", "C", "D", "E", "F", "Ended"}, "panels")
+	check.Contains(t, f.Notes[0], "comptent pour 0\u00a0€", "note about free tools")
 	if f.drawTimes(&chart.Table{}, "2026-06-30") != nil {
 		t.Error("no numbers: got something to draw, want nothing")
 	}
@@ -193,7 +208,7 @@ func TestUnchangedValues(t *testing.T) {
 	if got, want := strings.ReplaceAll(fmt.Sprint(f.Columns, f.Rows), "\u00a0", " "), "[From One Two] [{1 Mar 2026 2026-03-01 [€20.00 €19.90]} {1 Feb 2026 2026-02-01 [€10.00 €19.90]} {1 Jan 2026 2026-01-01 [€10.00 –]}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := string(f.HTML()); strings.Count(got, `class="hidden"`) != 2 {
+	if got := string(f.HTML()); strings.Count(got, `class="hidden"`) != 4 {
 		t.Errorf("got %s, want visible dots only where a price changed", got)
 	}
 }

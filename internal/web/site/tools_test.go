@@ -48,7 +48,7 @@ func structured(t *testing.T, body string) map[string]map[string]any {
 func TestToolPage(t *testing.T) {
 	handler := onSQLite(t)
 	body := get(t, handler, "/en/tools/plume", 200, "Our reviews are only published in French.", "quatre rédacteurs", "The review also covers: Price, Strengths, Limitations, Who it is for.", `href="/en/method"`, "8.1 out of 10", "<dt>rank among tested tools in its category", "<dd>2nd of 5</dd>",
-		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<text class="s1"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
+		`<option value="ecritoire-cie">Écritoire &amp; Cie (8.7)</option>`, `<circle class="soft"`, `href="/en/compare?a=plume"`, `href="/en/account"`,
 		`<meta name="description" content="Plume scores 8.1 out of 10. Price: €19.90/month.`, "<h2>History</h2>")
 	get(t, handler, "/fr/tools/plume", 200, `<h2>Verdict</h2>`, "Limites", "8,1 sur 10", "<dd>2e sur 5</dd>", "19,90\u00a0€/mois", `<html lang="fr">`)
 	if strings.Contains(body, "ne ment jamais") { // a section that requires a key
@@ -71,7 +71,7 @@ func TestFollowAndReport(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publishEditions(t, s)
 	handler := newLocalized(t, s)
-	get(t, handler, "/en/tools/plume", 200, ">Price over time</text>", ">Score over time</text>", ">ed. 7</text>",
+	get(t, handler, "/en/tools/plume", 200, ">Price over time</text>", ">Score over time</text>", "axis starts at 7.0</text>",
 		"since <time datetime=\"2026-09-14\">14\u00a0Sep\u00a02026</time> <strong class=\"part better\"><span aria-hidden=\"true\">▼</span> −20.1%</strong>",
 		`<a class="button" href="/en/tools/plume/follow">Follow</a>`, `This page is published by palmares. <a href="/en/about">`)
 	get(t, handler, "/en/tools/plume/follow", 200, "<h1>Follow Plume</h1>", `<code id="feed">https://palmares.example/en/tools/plume/changes.atom</code>`,

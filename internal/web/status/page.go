@@ -68,17 +68,15 @@ func (s *snapshot) caching() string {
 	return "public, max-age=30"
 }
 
-// chart draws the availability of each day. Days without data are bars of another color.
+// chart draws the availability of each day. Days without data are a thin strip of another color.
 func (s *snapshot) chart(l lang.Language) template.HTML {
 	t := chart.Table{Kind: chart.Columns, Unit: chart.Proportion, X: chart.Dates(l, s.Days[0].Date, s.Today.Date.AddDate(0, 0, 1))}
 	for _, d := range s.Days {
-		height := d.Availability()
-		if !d.Known() {
-			height = 1
-		}
+		height := max(d.Availability(), 0.03)
 		t.Add(chart.Slot{From: chart.Time(d.Date), To: chart.Time(d.Date.AddDate(0, 0, 1))}, "", &height)
 	}
 	plots, _ := t.Plots(l)
+	plots[0].Y = chart.Numbers(l, chart.Proportion, []float64{0, 1}, true, 2)
 	for i, p := range plots[0].Series[0].Points {
 		p.Text, p.Label, p.Color = chart.Title(l.ShortDay(s.Days[i].Date), s.Days[i].percent(l)), "", s.Days[i].band()
 		plots[0].Series[0].Points[i] = p

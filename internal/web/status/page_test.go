@@ -52,16 +52,17 @@ func TestPage(t *testing.T) {
 		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 1).SetChecks(10).SetFailed(9).ExecX(t.Context())
 		at.Time = at.Add(freshFor)
 		body := get().Body.String()
-		for _, text := range []string{"<strong>50.00%</strong>", "15\u00a0Nov\u00a02026 · 50.00%", "The target is 99%"} {
+		for _, text := range []string{"<strong>50.00%</strong>", "15\u00a0Nov\u00a02026 · 50.00%", "Monitoring started today. The target is 99%", ">100%</text>"} {
 			check.Contains(t, body, text)
 		}
 		// The table lists the value of each bar.
 		row := `<tr><th scope="row"><time datetime="2026-11-15">` + "15\u00a0Nov\u00a02026" + `</time></th><td class="number">50.00%</td></tr>`
-		const bar, drawings = `<rect class="poor"`, 3 // for windows of different widths
+		const bar, drawings = `<rect class="poor"`, 4 // for windows of different widths
 		check.Contains(t, body, row)
 		check.Contains(t, body, bar)
 		check.Equal(t, strings.Count(body, `<rect class="grid"`), drawings*(shownDays-1), "bars of days without data")
 		check.Contains(t, body, `<li class="grid">no data</li>`)
+		check.True(t, !strings.Contains(body, "Today: "), "got the availability of the first day twice")
 		check.Contains(t, body, `<figure class="figure">`) // the style sheet shows one of its drawings
 		if rows, bars := strings.Count(body, `<tr><th scope="row">`), strings.Count(body, bar); rows != shownDays || bars != drawings {
 			t.Errorf("got %d rows and %d bars, want %d and %d", rows, bars, shownDays, drawings)

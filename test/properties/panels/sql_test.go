@@ -130,7 +130,7 @@ WHERE 't03' IN (c.tool_a_slug, c.tool_b_slug) ORDER BY c.updated_at DESC, c.slug
 		"comparisons.items", []string{"total", "slug", "toolA.slug", "toolA.name", "toolA.score", "toolB.slug", "toolB.name", "toolB.score", "winnerName"}, ""},
 	"win-rates": {`WITH sides AS (SELECT tool_a_slug AS tool, winner_slug FROM comparisons UNION ALL SELECT tool_b_slug, winner_slug FROM comparisons),
 rates AS (SELECT tool, count(*) AS n, sum(CASE WHEN tool = winner_slug THEN 1 ELSE 0 END) AS wins FROM sides GROUP BY tool)
-SELECT tool, n, wins, floor((20000 * wins + n) * 1.0 / (2 * n)) / 10000 AS rate FROM rates ORDER BY rate DESC, tool LIMIT 50`,
+SELECT tool, n, wins, floor((20000 * wins + n) * 1.0 / (2 * n)) / 10000 AS rate FROM rates ORDER BY n DESC, tool LIMIT 50`,
 		"comparisonGroups", []string{"key", "count", "wins", "winRate"}, ""},
 	"newest-tools": {`WITH points AS (SELECT 1)` + steps + ` SELECT s.first_release, s.slug, t.name, c.label, t.monthly_price, t.score
 FROM steps s LEFT JOIN tools t ON t.slug = s.slug LEFT JOIN categories c ON c.slug = t.category_slug

@@ -61,6 +61,7 @@ function PageControls({ data, controls, before }) {
   }, [before, queryEditor]);
 
   useEffect(() => {
+    responseEditor?.updateOptions({ placeholder: before.empty });
     if (responseEditor && before.result) responseEditor.setValue(before.result);
   }, [before, responseEditor]);
   return null;
@@ -79,6 +80,7 @@ export function start({ data, schema: text, fetcher, store, controls, plain }) {
     caret: query.selectionStart,
     hasFocus: document.activeElement === query,
     result: document.getElementById("result").textContent,
+    empty: document.getElementById("result").dataset.empty,
     example: "",
   };
   controls.open = (example) => { before.example = example; }; // until the editors are there
