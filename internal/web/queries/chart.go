@@ -176,7 +176,7 @@ func (t *table) lines(l lang.Language, p saved.Plan, only string, c catalog) *ch
 		shown.Title, shown.Content = l.Text("Key figures"), tiles
 	case isMetric:
 		if shown.Title, shown.Content = l.Text("Figures over time"), plots; figures["count"] != nil && figures["additions"] != nil {
-			shown.Notes = append(shown.Notes, l.Text("Removals and returns are not shown."))
+			shown.Notes = append(shown.Notes, l.Text("Added tools include those that became active again; removals are not shown."))
 		}
 	case len(plots) == 0 || len(figures[""].Slots) < 2:
 		return nil

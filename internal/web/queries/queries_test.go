@@ -298,7 +298,7 @@ func TestShownTable(t *testing.T) {
 			`<td><a href="/en/tools/mirage-huile">Mirage à l’Huile</a></td><td class="number">5.1</td><td class="number">−0.8</td><td>Images</td></tr>`, `<td class="number">&#43;0.6</td>`,
 		},
 		"/fr/q/palmares/drops":                 {`−25\u00a0€`, `−100,0`},
-		"/fr/q/palmares/growth":                {`Indicateur</th>`, `Édition</th>`, `Date</th>`, `<time datetime="2026-03-03">3\u00a0mars\u00a02026</time>`, `Les suppressions et les retours`},
+		"/fr/q/palmares/growth":                {`Indicateur</th>`, `Édition</th>`, `Date</th>`, `<time datetime="2026-03-03">3\u00a0mars\u00a02026</time>`, `les suppressions ne sont pas montrées`},
 		"/fr/q/palmares/compared":              {`<h1>Outils comparés à Plume</h1>`, `title="toolB.name">`},
 		"/en/q/palmares/compared?tool=trame72": {`<h1>Tools compared with a given tool</h1>`},
 		"/en/q/palmares/movers/embed":          {`<base target="_blank">`, `<h1><a href="/en/q/palmares/movers" rel="noopener">M</a></h1>`, ` · see the data</a>`},

@@ -332,7 +332,7 @@ func TestReleases(t *testing.T) {
 		get(t, handler, "/fr/tools?as_of=2020-01-01", 404, "Aucune édition du 1er\u00a0janvier\u00a02020 ou antérieure n’est disponible")
 		// Versions from pruned releases are still listed, without a link.
 		body = get(t, handler, "/en/tools/plume", 200, `<a href="/en/tools/plume?as_of=4" rel="nofollow">edition 4</a>`, "<strong>Added</strong> · edition 1, <time datetime=\"2026-03-03\">",
-			"</strong> since <time datetime=\"2026-09-14\">", "▼</span> −20.1%", "<strong>Before edition 1</strong> · since <time datetime=\"2026-02-02\">")
+			"</strong> since <time datetime=\"2026-09-14\">", "▼</span> −20.1%", "· 7.9 · ed. 7</title>", "8.1 · ed. 8</text>", "<strong>Before edition 1</strong> · since <time datetime=\"2026-02-02\">")
 		if strings.Contains(body, "as_of=1") {
 			t.Error("got a link to a pruned release, want none")
 		}

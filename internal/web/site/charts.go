@@ -188,20 +188,25 @@ func newStepChart(r *request, id string, title lang.Message, tools []tool, m mea
 	return f
 }
 
-// newToolHistory shows the price and the score of a tool over time. It returns nil if neither changed.
+// newToolHistory shows the price and the score of a tool over time, with the editions that
+// published them. It returns nil if neither changed.
 func newToolHistory(r *request, t *tool, until string) *figure {
 	l := r.lang
 	f := newFigure(r, "history", "Price and score over time")
 	unnamed := []tool{{History: t.History}} // the title of the page names it
 	var plots chart.Plots
-	for _, one := range []*figure{
-		newStepChart(r, "", "Price over time", unnamed, pricesPer(l, t.PricePeriod), until), newStepChart(r, "", "Score over time", unnamed, scores, until),
+	for _, one := range []struct {
+		*figure
+		field string
+	}{
+		{newStepChart(r, "", "Price over time", unnamed, pricesPer(l, t.PricePeriod), until), "price"}, {newStepChart(r, "", "Score over time", unnamed, scores, until), "score"},
 	} {
-		if one == nil {
+		if one.figure == nil {
 			continue
 		}
 		for _, plot := range one.Content.(chart.Plots) {
 			plot.Heading = one.Title
+			markEditions(l, plot.Series[0].Points, t.Versions, one.field)
 			plots = append(plots, plot)
 		}
 	}
@@ -210,6 +215,22 @@ func newToolHistory(r *request, t *tool, until string) *figure {
 	}
 	f.Content = plots // the list below has the same values
 	return f
+}
+
+// markEditions adds the edition that published a value to its texts.
+func markEditions(l lang.Language, points []chart.Point, versions []version, field string) {
+	for _, v := range versions {
+		if v.Type != toolUpdated || !slices.Contains(v.Fields, field) {
+			continue
+		}
+		for i := range slices.Backward(points) {
+			if points[i].X <= chart.Time(parseDay(v.Date)) {
+				edition := l.Text("ed. %d", v.FirstRelease)
+				points[i].Label, points[i].Text = chart.Title(points[i].Label, edition), chart.Title(points[i].Text, edition)
+				break
+			}
+		}
+	}
 }
 
 // parseDay returns the start of a day, or zero if it is none.

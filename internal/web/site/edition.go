@@ -36,8 +36,8 @@ type editionFigure struct {
 	Count int
 }
 
-// categoryFigures are how many tools of a category are new or retired, and have another
-// score or price.
+// categoryFigures are how many tools of a category are new or active again, are retired, and
+// have another score or price.
 type categoryFigures struct {
 	category
 	New, Retired, Scores, Prices int
@@ -138,7 +138,8 @@ func (e *edition) count(r *request) {
 		message lang.Message
 		count   int
 	}{
-		{"new tool|new tools", counts[toolCreated] + counts[returned]},
+		{"new tool|new tools", counts[toolCreated]},
+		{"tool active again|tools active again", counts[returned]},
 		{"retired tool|retired tools", counts[toolRetired]},
 		{"score up|scores up", counts[scoreChanged+" up"]},
 		{"score down|scores down", counts[scoreChanged+" down"]},

@@ -265,6 +265,8 @@ func (c *editionEvents) add(r *request, e *event, priced bool) {
 			change.Field = ""
 			line.Changes = slices.Insert(line.Changes, 0, change)
 			continue
+		case change.name == "label" && l != lang.French:
+			change.Field = l.Text("French name")
 		case slices.Contains([]string{"price", "pricing", "reason", "retired_at", "label"}, change.name):
 			change.Field = "" // the value says it
 		case change.name == "score" && e.After["score"] == nil:

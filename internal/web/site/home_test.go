@@ -19,7 +19,7 @@ func TestHomePage(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		get(t, handler, "/en/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Updated on <time", "1,000 requests per day", "€99<span> per month plus VAT", "10 API keys and a 99% uptime", `curl -s "https://palmares.example/api/v1/tools?score_min=8&amp;limit=2"`,
 			">https://palmares.example/mcp<", `<i>&#34;name&#34;</i>: &#34;Bosco &amp; Matelots&#34;,`, `<i>&#34;score&#34;</i>: <b>9.4</b>,`,
-			`<span lang="fr">&#34;18 €/mois&#34;</span>`, `<span class="rating excellent">9.4</span>`, "€0.50 per hour", `href="/en/categories/redaction" >Writing</a><span>6 tools, 5 tested</span>`,
+			`<span lang="fr">&#34;18 €/mois&#34;</span>`, `<span class="rating excellent">9.4</span>`, "€0.50 per hour", `href="/en/categories/redaction" >Writing</a><span>6 tools, <span>5 tested</span></span>`,
 			`href="/en/login">Get a free API key`, `href="/en/method"`, `href="/en/pricing"`, "Source: palmares (https://palmares.example)")
 		get(t, handler, "/fr/", 200, "<dd>6,99</dd>", "Mis à jour le <time", `<span class="rating excellent">9,4</span>`, "par heure",
 			`href="/fr/categories/redaction" >Rédaction</a>`, "Obtenir une clé d’API gratuite", "l’affiche A2")
