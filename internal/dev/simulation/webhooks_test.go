@@ -253,7 +253,13 @@ func (s *webhookServer) RoundTrip(request *http.Request) (*http.Response, error)
 		return nil, syscall.ECONNRESET
 	}
 	r := w.receivers[slices.IndexFunc(w.receivers, func(r *receiver) bool { return r.host == request.URL.Host })]
-	m, wait := w.arrive(s, r, request.Header["webhook-id"][0], body)
+	id := ""
+	for name, values := range request.Header { // which are in lower case
+		if strings.EqualFold(name, "webhook-id") {
+			id = values[0]
+		}
+	}
+	m, wait := w.arrive(s, r, id, body)
 	if trace := httptrace.ContextClientTrace(request.Context()); trace != nil {
 		trace.WroteRequest(httptrace.WroteRequestInfo{})
 	}
