@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
@@ -225,4 +227,25 @@ func TestOnlyCountedRequestsSteerRenewal(t *testing.T) {
 	found := c.mostRequested()
 	check.Must(t, len(found), 1, "%+v", found)
 	check.Equal(t, found[0].query.Variables, "popular")
+}
+
+// Renewals leave processors to requests: only some run at the same time.
+func TestRenewalsAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache()
+		var release, running, most atomic.Int64
+		release.Store(1)
+		for i := range 3 * renewers {
+			check.Try(c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, func(context.Context) (*Entry, int, error) {
+				most.Store(max(most.Load(), running.Add(1)))
+				time.Sleep(100 * time.Millisecond)
+				running.Add(-1)
+				return NewEntry([]byte("{}"), http.Header{}), int(release.Load()), nil
+			})).OK(t)
+		}
+		check.Equal(t, most.Load(), 1, "requests one after the other")
+		release.Store(2)
+		check.OK(t, c.Renew(2))
+		check.Equal(t, most.Load(), renewers)
+	})
 }
