@@ -228,10 +228,10 @@ func TestHistoryIsLoadedLast(t *testing.T) {
 		// A token of a release that is not loaded yet is accepted later.
 		held := make(chan struct{})
 		defer close(held)
-		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 60, Seed: 3, Revision: 4}))
 		s.Read.Tool.Intercept(ent.InterceptFunc(func(ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(context.Context, ent.Query) (ent.Value, error) { <-held; return nil, context.Canceled })
 		}))
+		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: 60, Seed: 3, Revision: 4}))
 		got := execute(t, e, auth.Developer, fmt.Sprintf(`{embeddingsSync(sync: %q) {items {__typename}}}`, release.SyncToken{Release: 4}))
 		check.Contains(t, fmt.Sprint(got.Errors), "Release 4 is being loaded")
 	})
