@@ -73,6 +73,8 @@ func TestHeadline(t *testing.T) {
 	}}
 	check.Equal(t, events.headline(lang.English), "b and c gain the most: +0.3. L’Encre loses the most: −0.4. Largest price increase: j, 5%. L’Encre closes on 31 March 2027.")
 	check.Equal(t, (&editionEvents{}).headline(lang.English), "")
+	many := editionEvents{Groups: []changeGroup{{kind: of(toolUpdated), Lines: slices.Repeat([]changeLine{{Name: "k", Mark: "closes on 31 March 2027"}}, 4)}}}
+	check.Equal(t, many.headline(lang.English), "", "four tools that close")
 }
 
 // A bar is as long as its share of the largest change, on the side of its direction.

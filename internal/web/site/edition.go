@@ -98,7 +98,9 @@ func (s *Site) readEdition(ctx context.Context, r *request, found eventList) (*e
 	if err != nil {
 		return nil, err
 	}
-	e.editionEvents = editions[0]
+	if e.editionEvents = editions[0]; e.HasMore {
+		e.Headline = "" // another change may be larger
+	}
 	if e.IsNewest = r.shown.Number() == number; !e.IsNewest {
 		e.Next = number + 1
 	}

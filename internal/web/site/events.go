@@ -140,7 +140,7 @@ type changeLine struct {
 	Category  *category         // if it matters
 	Changes   []fieldChange     // short values, what the group is about first; those that its title names have no field
 	Mark      string            // what matters most, such as when the tool closes, or ""
-	IsGone    bool              // it is no longer in the catalog, and another group's title does not say so
+	IsGone    bool              // it is no longer in the catalog, which the event is not about
 	Bar       template.HTML     // how large the change is, among those of the group
 	Note      string            // why a tool was retired, in French
 	Others    []string          // names of further fields that changed, for the middle of a sentence
@@ -241,7 +241,7 @@ func (c *editionEvents) add(r *request, e *event, priced bool) {
 	}
 	kind, l := e.kind(), r.lang
 	line := changeLine{Name: cmp.Or(e.name(), r.toolName(e.Slug, e.Release)), URL: r.linkTo(e), slug: e.Slug}
-	line.IsGone = !pageExists(r.shown, e.path()) && !strings.HasSuffix(e.Type, "_removed")
+	line.IsGone = line.URL != r.Link(e.path()) && !strings.HasSuffix(e.Type, "_removed")
 	if e.subject() != "tool" { // titles and labels are text, names are not
 		if line.Lang = catalogLang(l); line.Lang != "" && e.translation(l) != "" {
 			line.Name, line.Lang = e.translation(l), ""
@@ -255,7 +255,7 @@ func (c *editionEvents) add(r *request, e *event, priced bool) {
 	state := version{Type: e.Type, Fields: fields, Before: e.Before, After: e.After}
 	for _, change := range state.changesOf(r, fields) {
 		switch {
-		case change.name == "ends_at" && change.After.Text != "" && e.After["ends_at"] != nil:
+		case change.name == "ends_at" && e.After["ends_at"] != nil:
 			line.Mark = l.Text("closes on %s", l.DayOf(textIn(e.After, "ends_at")))
 			continue
 		case !isShort(change.name):
@@ -384,7 +384,8 @@ func addBars(editions []editionEvents) {
 	})
 }
 
-// maxNamedInHeadline is how many tools with the same change a sentence names.
+// maxNamedInHeadline is how many tools with the same change a headline names; more have no
+// sentence.
 const maxNamedInHeadline = 3
 
 func (c *editionEvents) headline(l lang.Language) string {
@@ -408,12 +409,16 @@ func (c *editionEvents) headline(l lang.Language) string {
 			sentences = append(sentences, l.Plural(len(names), most.message, l.List(names), amount))
 		}
 	}
+	var closing []string
 	for _, g := range c.Groups {
 		for _, line := range g.Lines {
 			if line.Mark != "" {
-				sentences = append(sentences, line.Name+" "+line.Mark+".")
+				closing = append(closing, line.Name+" "+line.Mark+".")
 			}
 		}
+	}
+	if len(closing) <= maxNamedInHeadline {
+		sentences = append(sentences, closing...)
 	}
 	return lang.Typeset(strings.Join(sentences, " "))
 }
@@ -551,7 +556,7 @@ func pageExists(shown *catalog.Release, address string) bool {
 	case "/categories/":
 		return shown.Category(slug) != nil
 	case "/comparatifs/":
-		return slices.ContainsFunc(shown.Comparisons, func(c *catalog.Comparison) bool { return c.Slug == slug })
+		return shown.IsComparison(slug)
 	}
 	if compared, found := strings.CutPrefix(address, "/compare/"); found {
 		return !slices.ContainsFunc(strings.Split(compared, "/"), func(slug string) bool { return shown.Tool(slug) == nil })
