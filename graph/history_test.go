@@ -175,9 +175,11 @@ func TestHistoryIsLoadedLast(t *testing.T) {
 			`{movers(metric: score, from: "2000-01-01") {slug change}}`,
 		}
 		complete := newExecutor(s)
-		token := decode[struct{ EmbeddingsSync struct{ NextSync string } }](t,
-			mustExecute(t, complete, `query @asOf(release: 1) {embeddingsSync(limit: 100) {nextSync}}`)).EmbeddingsSync.NextSync
-		past = append(past, fmt.Sprintf(`{embeddingsSync(sync: %q) {items {... on EmbeddingsDocument {slug} ... on EmbeddingsDeletion {slug reason}}}}`, token))
+		for _, release := range []int{1, 3} { // from 3, nothing is new, so that its answer is not that of a new client
+			token := decode[struct{ EmbeddingsSync struct{ NextSync string } }](t,
+				mustExecute(t, complete, fmt.Sprintf(`query @asOf(release: %d) {embeddingsSync(limit: 100) {nextSync}}`, release))).EmbeddingsSync.NextSync
+			past = append(past, fmt.Sprintf(`{embeddingsSync(sync: %q) {items {... on EmbeddingsDocument {slug} ... on EmbeddingsDeletion {slug reason}}}}`, token))
+		}
 		want := map[string]string{}
 		for _, query := range append(current, past...) {
 			want[query] = mustExecute(t, complete, query)

@@ -530,6 +530,7 @@ func TestResponsesOfTokenEndpoints(t *testing.T) {
 	want(send("POST", tokenPath, form()), 200, "", "", "")
 	want(send("GET", tokenPath, ""), 405, "invalid_request", "Allow", "POST")
 	want(send("POST", tokenPath, ""), 400, "invalid_request", "", "")
+	want(send("POST", tokenPath, "grant_type=refresh_token"), 400, "invalid_request", "", "")
 	want(send("POST", tokenPath, "client_id=x"), 400, "unsupported_grant_type", "", "")
 	want(send("POST", tokenPath, "client_id=x&grant_type=password"), 400, "unsupported_grant_type", "", "")
 	want(send("POST", tokenPath, valid+"&x="+strings.Repeat("x", maxForm)), 400, "invalid_request", "", "")

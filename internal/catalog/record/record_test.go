@@ -155,6 +155,7 @@ func TestPathsOfProblems(t *testing.T) {
 		{TypeCategory, `"translations":{"en":{"label":" \t"}}`, []string{"translations.en.label: must not be blank"}},
 		{TypeCategory, `"translations":{"en":{"label":"a","label":"b"}}`, []string{"translations.en.label: is given twice; keep one of them"}},
 		{TypeTool, `"translations":{"en":{"tagline":1}}`, []string{"translations.en.tagline: must be a string (got a number); put it in quotation marks"}},
+		{TypeTool, `"translations":{"en":{"tagline":false}}`, []string{"translations.en.tagline: must be a string (got false); put it in quotation marks"}},
 		{TypeTool, `"translations":{"en":{"taglin":"x"}}`, []string{"translations.en.taglin: is not a known field; did you mean tagline?"}},
 		{TypeTool, `"translations":{"en":{"tagline":"a\u0000"}}`, []string{"translations.en.tagline: must not contain a NUL character"}},
 		{TypeComparison, `"translations":{"en":{"verdict":"x"}}`, []string{"translations.en.verdict: is not a known field; use title or winner_note"}},

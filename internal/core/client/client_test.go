@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"testing"
@@ -79,4 +80,20 @@ func FuzzAddress(f *testing.F) {
 		check.True(t, within(got, trusted) || again == got, "%q before %q: got %s, want %s", forged, forwarded, again, got)
 		check.True(t, Network(got) != "" && WiderNetwork(got) != "", "%s: got no network, want one", got)
 	})
+}
+
+func TestParseNetworks(t *testing.T) {
+	for list, want := range map[string]string{
+		"":                                  "[]",
+		" 10.1.2.3/8, ,192.0.2.7":           "[10.0.0.0/8 192.0.2.7/32]",
+		"::1,fe80::1%eth0,::ffff:192.0.2.7": "[::1/128 fe80::1/128 192.0.2.7/32]",
+		"10.0.0.0/8,proxy":                  `must be addresses or networks such as 10.0.0.0/8, separated by commas (got "proxy")`,
+	} {
+		networks, err := ParseNetworks(list)
+		got := fmt.Sprint(networks)
+		if err != nil {
+			got = err.Error()
+		}
+		check.Equal(t, got, want, list)
+	}
 }
