@@ -53,5 +53,5 @@ func changeBar(d delta, largest float64) template.HTML {
 	if d.Direction == "down" {
 		from -= width
 	}
-	return template.HTML(fmt.Sprintf(`<svg class="bar-of-change %s" viewBox="0 0 %g 12" aria-hidden="true"><path d="M%g 0V12"/><rect x="%.3g" y="2" width="%.3g" height="8"/></svg>`, class, 2*half, half, from, width)) //nolint:gosec // only numbers
+	return template.HTML(fmt.Sprintf(`<svg class="bar-of-change %s" viewBox="0 0 %g 12" preserveAspectRatio="none" aria-hidden="true"><path d="M%g 0V12" vector-effect="non-scaling-stroke"/><rect x="%.3g" y="2" width="%.3g" height="8"/></svg>`, class, 2*half, half, from, width)) //nolint:gosec // only numbers
 }

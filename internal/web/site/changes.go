@@ -43,6 +43,12 @@ func (v *changesView) prepare(ctx context.Context, s *Site, r *request) (err err
 		if r.Param("before") == "" {
 			v.Newest, err = s.editionOf(ctx, r, v.Feed.Release)
 		}
+		for i := range max(len(v.Releases.Nodes)-1, 0) {
+			newer, older := &v.Releases.Nodes[i], v.Releases.Nodes[i+1].Stats
+			newer.Delta.Tools = newer.Stats.ToolsTotal - older.ToolsTotal
+			newer.Delta.Retired = newer.Stats.ToolsRetired - older.ToolsRetired
+			newer.Delta.Comparisons = newer.Stats.ComparisonsTotal - older.ComparisonsTotal
+		}
 		if v.Releases.PageInfo.HasNextPage {
 			v.Older = r.With("before", v.Releases.PageInfo.EndCursor)
 		}

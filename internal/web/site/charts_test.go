@@ -77,11 +77,35 @@ func TestHeadline(t *testing.T) {
 	check.Equal(t, many.headline(lang.English), "", "four tools that close")
 }
 
+// The ranking on a tool's page has the first tools of its category and those beside it. Equal
+// scores share a place, and tools that are not tested have none.
+func TestStandings(t *testing.T) {
+	var tools []tool
+	for i, score := range []float64{9, 8, 8, 7, 6, 5, 4, 3} {
+		tools = append(tools, tool{Slug: fmt.Sprint(i), Score: &score})
+	}
+	tools = append(tools, tool{Slug: "untested"})
+	for slug, want := range map[string]string{
+		"0": "1:0 2:1 2:2 4:3 5:4", "6": "1:0 2:1 2:2 4:3 5:4 6:5 7:6 8:7", "7": "1:0 2:1 2:2 4:3 5:4 7:6 8:7",
+		"untested": "1:0 2:1 2:2 4:3 5:4", "of the next page": "1:0 2:1 2:2 4:3 5:4 60:of the next page",
+	} {
+		shown := &tool{Slug: slug, Category: category{Tools: tools}}
+		if slug == "of the next page" {
+			shown.Rank = &rank{Position: 60}
+		}
+		var got []string
+		for _, s := range shown.standings() {
+			got = append(got, fmt.Sprintf("%d:%s", s.Position, s.Slug))
+		}
+		check.Equal(t, strings.Join(got, " "), want, slug)
+	}
+}
+
 // A bar is as long as its share of the largest change, on the side of its direction.
 func TestChangeBar(t *testing.T) {
 	check.Contains(t, string(changeBar(delta{Direction: "down", Better: true, size: 5}, 10)), `class="bar-of-change better"`)
 	check.Contains(t, string(changeBar(delta{Direction: "down", Better: true, size: 5}, 10)), `<rect x="16" y="2" width="16" `)
-	check.Contains(t, string(changeBar(delta{Direction: "up", size: 10}, 10)), `worse" viewBox="0 0 64 12" aria-hidden="true"><path d="M32 0V12"/><rect x="32" y="2" width="32" `)
+	check.Contains(t, string(changeBar(delta{Direction: "up", size: 10}, 10)), `worse" viewBox="0 0 64 12" preserveAspectRatio="none" aria-hidden="true"><path d="M32 0V12" vector-effect="non-scaling-stroke"/><rect x="32" y="2" width="32" `)
 }
 
 // Text from the catalog cannot leave the example.

@@ -3,10 +3,12 @@ package site
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"palmares/graph"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
@@ -37,10 +39,11 @@ type editionFigure struct {
 }
 
 // categoryFigures are how many tools of a category are new or active again, are retired, and
-// have another score or price.
+// have another score or price, and which are first.
 type categoryFigures struct {
 	category
-	New, Retired, Scores, Prices int
+	New, Back, Retired, Scores, Prices int
+	First                              []tool // those with the highest score
 }
 
 // maxEditionParts limits how many events of an edition are read, 200 at a time.
@@ -107,7 +110,85 @@ func (s *Site) readEdition(ctx context.Context, r *request, found eventList) (*e
 	e.Readable = isReadable(r.shown, number)
 	e.count(r)
 	e.shorten(r)
-	return e, nil
+	return e, s.addLeaders(ctx, r, e)
+}
+
+// addLeaders adds which tools are first in each category, if the edition can be read.
+func (s *Site) addLeaders(ctx context.Context, r *request, e *edition) error {
+	if !e.Readable || e.Previous == 0 {
+		return nil
+	}
+	now, err := s.leaders(ctx, e.Number)
+	if err != nil {
+		return err
+	}
+	for i := range e.ByCategory {
+		f := &e.ByCategory[i]
+		f.First = now[f.Slug]
+		delete(now, f.Slug)
+	}
+	for _, slug := range slices.Sorted(maps.Keys(now)) {
+		e.ByCategory = append(e.ByCategory, categoryFigures{category: r.named(slug), First: now[slug]})
+	}
+	sortFigures(e.ByCategory)
+	if !isReadable(r.shown, e.Previous) {
+		return nil
+	}
+	before, err := s.leaders(ctx, e.Previous)
+	var sentences []string
+	for _, f := range e.ByCategory {
+		isNew := func(t tool) bool {
+			return !slices.ContainsFunc(before[f.Slug], func(b tool) bool { return b.Slug == t.Slug })
+		}
+		if len(before[f.Slug]) > 0 && len(f.First) == 1 && isNew(f.First[0]) {
+			sentences = append(sentences, r.lang.Text("%s is now first in %s.", f.First[0].Name, f.Label))
+		}
+	}
+	if len(sentences) <= maxNamedInHeadline {
+		e.Headline = strings.TrimSpace(e.Headline + " " + lang.Typeset(strings.Join(sentences, " ")))
+	}
+	return err
+}
+
+// leaders returns the tools with the highest score in each category of a release.
+func (s *Site) leaders(ctx context.Context, number int) (map[string][]tool, error) {
+	var found struct{ Categories []category }
+	err := s.execute(ctx, graph.AsOf{Release: number}, "leaders", nil, &found)
+	first := map[string][]tool{}
+	for _, c := range found.Categories {
+		for _, t := range c.Tools {
+			if t.Score != nil && *t.Score == *c.Tools[0].Score {
+				first[c.Slug] = append(first[c.Slug], t)
+			}
+		}
+	}
+	return first, err
+}
+
+// HasFirst reports whether it is known which tools are first.
+func (e *edition) HasFirst() bool {
+	return slices.ContainsFunc(e.ByCategory, func(f categoryFigures) bool { return len(f.First) > 0 })
+}
+
+// ChangedIn describes the changes of a category, such as "1 new · 2 scores".
+func (r *request) ChangedIn(f categoryFigures) string {
+	var parts []string
+	for _, part := range []struct {
+		count   int
+		message lang.Message
+	}{{f.New, "%d new|%d new"}, {f.Back, "%d active again|%d active again"}, {f.Retired, "%d closed|%d closed"}, {f.Scores, "%d score|%d scores"}, {f.Prices, "%d price|%d prices"}} {
+		if part.count > 0 {
+			parts = append(parts, r.lang.Plural(part.count, part.message))
+		}
+	}
+	return cmp.Or(strings.Join(parts, " · "), noScore)
+}
+
+// sortFigures sorts categories, those with the most changes first, then by label.
+func sortFigures(all []categoryFigures) {
+	slices.SortFunc(all, func(a, b categoryFigures) int {
+		return cmp.Or(b.total()-a.total(), strings.Compare(text.Fold(a.Label), text.Fold(b.Label)), strings.Compare(a.Slug, b.Slug))
+	})
 }
 
 // count counts the lines of the groups before they are shortened.
@@ -129,12 +210,10 @@ func (e *edition) count(r *request) {
 				e.ByCategory = append(e.ByCategory, categoryFigures{category: *line.Category})
 			}
 			f := &e.ByCategory[at]
-			*map[string]*int{toolCreated: &f.New, returned: &f.New, toolRetired: &f.Retired, scoreChanged: &f.Scores, priceChanged: &f.Prices}[kind]++
+			*map[string]*int{toolCreated: &f.New, returned: &f.Back, toolRetired: &f.Retired, scoreChanged: &f.Scores, priceChanged: &f.Prices}[kind]++
 		}
 	}
-	slices.SortFunc(e.ByCategory, func(a, b categoryFigures) int {
-		return cmp.Or(b.total()-a.total(), strings.Compare(text.Fold(a.Label), text.Fold(b.Label)), strings.Compare(a.Slug, b.Slug))
-	})
+	sortFigures(e.ByCategory)
 	removedComparisons := counts["comparatif_removed"]
 	for _, f := range []struct {
 		message lang.Message
@@ -189,7 +268,7 @@ func (e *edition) addSum(r *request, message lang.Message, total int, parts []pa
 	}
 }
 
-func (f categoryFigures) total() int { return f.New + f.Retired + f.Scores + f.Prices }
+func (f categoryFigures) total() int { return f.New + f.Back + f.Retired + f.Scores + f.Prices }
 
 // Summary returns the figures that are not zero in a line, such as "2 new tools · 1 price
 // cut".

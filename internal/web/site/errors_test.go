@@ -40,6 +40,7 @@ func TestUnknownPages(t *testing.T) {
 		get(t, handler, "/tools/plume/x", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
 		get(t, handler, "/tools/plmue/x/y", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
 		get(t, handler, "/categories/coed", 404, `<a href="/categories/code">Code</a>`)
+		get(t, handler, "/categories/writing", 404, `<a href="/categories/redaction">Writing</a>`)
 	})
 }
 

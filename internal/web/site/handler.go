@@ -70,8 +70,11 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 		"langOf":      func(text, french string) template.HTMLAttr { return langOf(l, text, french) },
 		"inFrench":    func(texts ...string) template.HTML { return inFrench(l, texts...) },
 		"onlyFrench":  func(tools []tool) bool { return onlyFrench(l, tools) },
-		"signed":      func(change float64) string { return signed(l, change) },
-		"band":        band, "ageBand": ageBand, "typeset": lang.Typeset,
+		"signedCount": func(change int) string {
+			return map[bool]string{true: "+", false: "−"}[change > 0] + l.Number(max(change, -change))
+		},
+		"signed": func(change float64) string { return signed(l, change) },
+		"band":   band, "ageBand": ageBand, "typeset": lang.Typeset,
 		"euros": l.Euros, "priceText": func(price string) string { return priceText(l, price) }, "section": func(id string) template.HTML { return sectionTitle(l, id) },
 		"fieldName": func(field string) string { return fieldName(l, field) },
 		"minute":    func(at time.Time) string { return l.Time(at) },

@@ -93,7 +93,7 @@ func get(t *testing.T, handler http.Handler, target string, status int, texts ..
 	return body
 }
 
-var toolLink = regexp.MustCompile(`<th scope="row"><a href="/tools/([^"]+)">`)
+var toolLink = regexp.MustCompile(`<th scope="row">(?:<span class="place">\d+</span> )?<a href="/tools/([^"]+)">`)
 
 // listed returns the slugs in a page's table of tools.
 func listed(body string) (slugs []string) {

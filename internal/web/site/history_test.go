@@ -42,13 +42,13 @@ func TestChangesPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		changedCatalog(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/changes", 200, `<a href="/en/editions/4">Edition 4</a>`, `<a href="/en/editions/1">Edition 1</a>`, `<h2 id="release-4">`,
-			"<p>Outil four gains the most: &#43;2.4.</p>", `<a class="button quiet" href="/en/editions/4">Read edition 4</a>`,
+		body := get(t, handler, "/en/changes", 200, `<a href="/en/editions/4">Edition 4</a>`, `<a href="/en/editions/1">Edition 1</a>`, `<h2 id="release-4">`, `<td class="number wide-only"><span class="aside">−1</span> 3</td>`,
+			">Outil four gains the most: &#43;2.4.</p>", `<a class="button quiet" href="/en/editions/4">Read edition 4</a>`,
 			"/feeds/changes.atom", "/en/guides/webhooks", `<meta name="description" content="Every edition`)
 		if strings.Contains(body, `id="release-3"`) {
 			t.Error("got the changes of another edition, want those of the newest")
 		}
-		get(t, handler, "/fr/changes", 200, "<h1>Changements du catalogue</h1>", `<a href="/fr/editions/4">Édition 4</a>`, "<p>Plus forte hausse de note\u00a0: Outil four, &#43;2,4.</p>")
+		get(t, handler, "/fr/changes", 200, "<h1>Changements du catalogue</h1>", `<a href="/fr/editions/4">Édition 4</a>`, ">Plus forte hausse de note\u00a0: Outil four, &#43;2,4.</p>")
 		for filter, want := range map[string][2]string{
 			"type=category_created":     {"Trois", "Outil three"},
 			"type=retired_updated":      {"Outil three", ">Trois</a>"},
@@ -79,7 +79,7 @@ func TestEditionPage(t *testing.T) {
 	handler := newLocalized(t, s)
 	second := get(t, handler, "/en/editions/2", 200, "<title>Edition 2: 1 new tool · 1 price increase · palmares</title>", `<del>€20/month</del>`, `<ins>€25/month</ins>`, "&#43;25%", `href="/en/tools/four"`,
 		`<link rel="canonical" href="https://palmares.example/en/editions/2">`, `<meta property="og:image" content="https://palmares.example/en/editions/2?chart=edition.png">`,
-		`<td class="number">1</td><td class="number">0</td><td class="number">0</td><td class="number">1</td>`, `rel="prev" href="/en/editions/1"`, `rel="next" href="/en/editions/3"`,
+		`<td>1 new · 1 price</td>`, `rel="prev" href="/en/editions/1"`, `rel="next" href="/en/editions/3"`,
 		`href="/en/tools?as_of=2"`, "/feeds/changes.atom")
 	check.Equal(t, strings.Count(second, "€25/month"), 1, "price times")
 	get(t, handler, "/en/editions/3", 200, "1 retired tool · 1 price decrease", "Largest price decrease: Outil two, −50%.", "shut down", "−50%", `<span class="part" lang="fr">Fini.</span>`)
@@ -145,10 +145,10 @@ func TestEditionsReconcile(t *testing.T) {
 				}
 			}
 		}
-		for _, m := range regexp.MustCompile(`<td class="number">(\d+)</td><td class="number">(\d+)</td><td class="number">(\d+)</td><td class="number">(\d+)</td>`).FindAllStringSubmatch(body, -1) {
-			for i, column := range []string{"new", "retired", "scores", "prices"} {
-				count, _ := strconv.Atoi(m[i+1])
-				figures[column] -= count
+		for _, cell := range regexp.MustCompile(`<td>([^<]+)</td></tr>`).FindAllStringSubmatch(body, -1) {
+			for _, m := range regexp.MustCompile(`(\d+) (new|active|closed|score|price)`).FindAllStringSubmatch(cell[1], -1) {
+				count, _ := strconv.Atoi(m[1])
+				figures[map[string]string{"new": "new", "active": "new", "closed": "retired", "score": "scores", "price": "prices"}[m[2]]] -= count
 			}
 		}
 		for column, left := range figures {
@@ -157,7 +157,7 @@ func TestEditionsReconcile(t *testing.T) {
 		before = totals
 	}
 	get(t, handler, "/en/editions/4", 200, "<dt>new tool</dt><dd>1</dd>", "<dt>tool active again</dt><dd>1</dd>", `<span class="in-french">`, "French name")
-	get(t, handler, "/en/editions/8", 200, "44 &#43; 4 new = 48 tools · 11 − 1 removed = 10 retired tools · 13 &#43; 2 new − 2 removed = 13 comparisons",
+	get(t, handler, "/en/editions/8", 200, "Rushes Propres is now first in Video.", `<a href="/en/tools/bosco-et-matelots">Bosco &amp; Matelots</a> <span class="score excellent">9.4</span>`, "44 &#43; 4 new = 48 tools · 11 − 1 removed = 10 retired tools · 13 &#43; 2 new − 2 removed = 13 comparisons",
 		`<ins>7.7</ins></span> <strong class="part worse"><span aria-hidden="true">▼</span> −0.4</strong></span><span class="mark">closes on 31`, "Clap d’Août loses the most: −0.4. Clap d’Août closes on 31\u00a0March\u00a02027.", `<h2>Removed from the graveyard</h2>`, `<a href="/en/graveyard/tandem-code?as_of=7">`, "<dt>tool removed from the graveyard</dt>")
 }
 
@@ -296,7 +296,7 @@ func TestTrendsPage(t *testing.T) {
 		first := regexp.MustCompile(`<path class="s0" stroke-width="2" d="M[\d.]+ ([\d.]+)L[\d.]+ ([\d.]+)L`).FindStringSubmatch(body)
 		check.Must(t, len(first), 3, "heights of the first line")
 		check.Equal(t, first[1], first[2], "a number lasts until the next edition")
-		if charts, tables := strings.Count(body, `<figure class="figure">`), strings.Count(body, "<summary>Show as table"); charts != 6 || tables != 6 {
+		if charts, tables := strings.Count(body, `<figure class="figure">`), strings.Count(body, "<summary>Table and files"); charts != 6 || tables != 6 {
 			t.Errorf("got %d charts and %d tables, want 6 of each", charts, tables)
 		}
 		if strings.Contains(body, " style=") || strings.Contains(body, "NaN") {

@@ -299,7 +299,7 @@ func TestCategoriesAreInOrder(t *testing.T) {
 	links, columns := `<a href="/../(?:categories/|changes\?category=)[a-z]+(?:&amp;release=2)?"[^>]*>([^<]+)</`, `<th scope="col" class="number">([^<]+)</th>`
 	for _, page := range [][3]string{
 		{"/en/", links, "Agents Chat Code Images Research Video Voice Writing"}, {"/en/categories", links, "Agents Chat Code Images Research Video Voice Writing"},
-		{"/fr/categories", links, "Agents Chat Code Image Recherche Rédaction Vidéo Voix"}, {"/en/editions/2", links, "Agents Images Voice Code Research Video Writing"},
+		{"/fr/categories", links, "Agents Chat Code Image Recherche Rédaction Vidéo Voix"}, {"/en/editions/2", links, "Agents Images Voice Code Research Video Writing Chat"},
 		{"/en/trends", columns, "Agents Automation (removed) Chat Code Images Research Video Voice Writing"},
 	} {
 		var labels []string

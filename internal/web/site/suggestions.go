@@ -71,12 +71,16 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) (found []pag
 	l := lang.Of(ctx)
 	switch list {
 	case "/categories":
-		slugs := make([]string, len(newest.Categories))
-		for i, c := range newest.Categories {
-			slugs[i] = c.Slug
+		slugs := map[string]string{} // by what visitors may enter
+		for _, c := range newest.Categories {
+			slugs[c.Slug], slugs[c.Label], slugs[c.Translations.En.Label] = c.Slug, c.Slug, c.Slug
 		}
-		for _, similar := range text.Similar(slug, slugs, maxSuggestions) {
-			found = append(found, suggestionOf(l, catalog.Named{Category: newest.Category(similar)}))
+		delete(slugs, "")
+		for _, similar := range text.Similar(slug, slices.Sorted(maps.Keys(slugs)), maxSuggestions) {
+			one := suggestionOf(l, catalog.Named{Category: newest.Category(slugs[similar])})
+			if !slices.Contains(found, one) {
+				found = append(found, one)
+			}
 		}
 	case "/comparatifs":
 		for _, c := range newest.SimilarComparisons(slug, maxSuggestions) {

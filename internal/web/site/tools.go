@@ -118,6 +118,7 @@ type toolView struct {
 	Tool        *tool
 	RetiredTool *tool
 	Others      []tool         `json:"-"` // of the category, to compare with
+	Ranking     []standing     `json:"-"` // of the category: the first ones, and those beside the tool
 	History     *figure        `json:"-"` // nil if there is nothing to draw
 	Market      *figure        `json:"-"` // the category
 	LastPrice   *delta         `json:"-"` // the last change of the price, or nil
@@ -136,6 +137,7 @@ func (v *toolView) prepare(_ context.Context, _ *Site, r *request) error {
 			v.Others = append(v.Others, other)
 		}
 	}
+	v.Ranking = v.Tool.standings()
 	v.Market = marketOf(r, v.Tool.Category.Slug, v.Tool.Slug)
 	v.History = newToolHistory(r, v.Tool, v.Feed.UpdatedAt)
 	for i, e := range v.Tool.History {
@@ -147,6 +149,42 @@ func (v *toolView) prepare(_ context.Context, _ *Site, r *request) error {
 	r.feeds, r.figures, r.structured = []page.Feed{toolFeed(r, v.Tool.Slug, v.Tool.Name)}, []*figure{v.History, v.Market}, v.structured(r)
 	return nil
 }
+
+// standing is a place in a ranking.
+type standing struct {
+	Position int
+	tool
+}
+
+// standings returns the first tools in the ranking of a tool's category, and those beside it.
+func (t *tool) standings() (shown []standing) {
+	var all []standing
+	at := -1
+	for i, other := range t.Category.Tools {
+		if other.Score == nil {
+			break // those that are not tested are last
+		}
+		position := i + 1
+		if i > 0 && *other.Score == *all[i-1].Score {
+			position = all[i-1].Position
+		}
+		all = append(all, standing{position, other})
+		if other.Slug == t.Slug {
+			at = i
+		}
+	}
+	for i, s := range all {
+		if i < maxFirst || at >= 0 && i >= at-1 && i <= at+1 {
+			shown = append(shown, s)
+		}
+	}
+	if at < 0 && t.Rank != nil { // after those that the page has read
+		shown = append(shown, standing{t.Rank.Position, *t})
+	}
+	return shown
+}
+
+const maxFirst = 5 // of a ranking
 
 // OtherSections returns the sections of the review besides the verdict.
 func (t *tool) OtherSections() []string {

@@ -20,6 +20,8 @@ type release struct {
 	Date, PublishedAt string
 	Readable          bool
 	Stats             struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
+	// How many more there are than in the edition before, in a list of editions.
+	Delta struct{ Tools, Retired, Comparisons int } `json:"-"`
 }
 
 // version is a new state of a tool, as the API returns it.
