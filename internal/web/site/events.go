@@ -388,14 +388,20 @@ func addBars(editions []editionEvents) {
 // sentence.
 const maxNamedInHeadline = 3
 
+// mostChanged names the tools whose scores have risen or fallen most.
+var mostChanged = map[string]lang.Message{
+	"up":   "%[2]s gains the most: %[3]s.|%[2]s gain the most: %[3]s.",
+	"down": "%[2]s loses the most: %[3]s.|%[2]s lose the most: %[3]s.",
+}
+
 func (c *editionEvents) headline(l lang.Language) string {
 	var sentences []string
 	for _, most := range []struct {
 		kind, direction string
 		message         lang.Message
 	}{
-		{scoreChanged, "up", "%[2]s gains the most: %[3]s.|%[2]s gain the most: %[3]s."},
-		{scoreChanged, "down", "%[2]s loses the most: %[3]s.|%[2]s lose the most: %[3]s."},
+		{scoreChanged, "up", mostChanged["up"]},
+		{scoreChanged, "down", mostChanged["down"]},
 		{priceChanged, "down", "Largest price decrease: %[2]s, %[3]s.|Largest price decreases: %[2]s, %[3]s."},
 		{priceChanged, "up", "Largest price increase: %[2]s, %[3]s.|Largest price increases: %[2]s, %[3]s."},
 	} {

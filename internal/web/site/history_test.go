@@ -291,7 +291,7 @@ func TestTrendsPage(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
 		handler := newLocalized(t, s)
-		body := get(t, handler, "/en/trends", 200, "Active tools", "at each edition, whenever they closed", "Average score by category", "Largest gains", `<h3 id="tools">Active tools <span class="aside">48 · &#43;4 since 13`, `href="/en/tools/plume"`, `<path class="s0" stroke-width="2" d="M`, "<td class=\"number\">48</td>")
+		body := get(t, handler, "/en/trends", 200, "Active tools", "at each edition, whenever they closed", "Average score by category", "Largest gains", `<p class="headline">Café Perroquet gains the most: &#43;0.5. Mirage à l’Huile loses the most: −0.8.</p>`, `<h3 id="tools">Active tools <span class="aside">48 · &#43;4 since 13`, `href="/en/tools/plume"`, `<path class="s0" stroke-width="2" d="M`, "<td class=\"number\">48</td>")
 		get(t, handler, "/en/", 200, `<li data-rank="1"><div><a href="/en/tools/bosco-et-matelots">`, `<li data-rank="1"><div><a href="/en/tools/pigment-braise">`, `<li data-rank="3"><div>`) // equal scores share a rank
 		first := regexp.MustCompile(`<path class="s0" stroke-width="2" d="M[\d.]+ ([\d.]+)L[\d.]+ ([\d.]+)L`).FindStringSubmatch(body)
 		check.Must(t, len(first), 3, "heights of the first line")

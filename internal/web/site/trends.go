@@ -2,6 +2,8 @@ package site
 
 import (
 	"context"
+	"html/template"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -29,6 +31,7 @@ type trendsView struct {
 	Catalog    []*figure    `json:"-"` // by release
 	ByCategory []*figure    `json:"-"` // by month
 	From       string       `json:"-"` // the day since which scores are compared
+	Headline   string       `json:"-"` // who gained and lost most
 	Improved   []scoreMover `json:"-"`
 	Declined   []scoreMover `json:"-"`
 	Downloads  []download   `json:"-"`
@@ -53,7 +56,16 @@ type scoreMover struct {
 	Slug          string
 	Before, After *float64
 	Change        float64
-	Tool          *tool // nil if it was removed
+	Tool          *tool         // nil if it was removed
+	Bar           template.HTML // how large the change is, among those of the page
+}
+
+// Name returns the name of the tool, or the slug of one that was removed.
+func (m scoreMover) Name() string {
+	if m.Tool == nil {
+		return m.Slug
+	}
+	return m.Tool.Name
 }
 
 // signed formats the change of a score with its sign.
@@ -102,6 +114,25 @@ func (v *trendsView) findMovers(r *request) {
 				mover.Tool = toolOf(t)
 			}
 			*list = append(*list, mover)
+		}
+	}
+	sentences, largest := []string(nil), 0.0
+	for _, list := range [][]scoreMover{v.Improved, v.Declined} {
+		var names []string
+		for _, m := range list {
+			if largest = max(largest, math.Abs(m.Change)); signed(r.lang, m.Change) == signed(r.lang, list[0].Change) {
+				names = append(names, m.Name())
+			}
+		}
+		if len(names) > 0 && len(names) <= maxNamedInHeadline {
+			message := mostChanged[map[bool]string{true: "up", false: "down"}[list[0].Change > 0]]
+			sentences = append(sentences, r.lang.Plural(len(names), message, r.lang.List(names), signed(r.lang, list[0].Change)))
+		}
+	}
+	v.Headline = lang.Typeset(strings.Join(sentences, " "))
+	for _, list := range [][]scoreMover{v.Improved, v.Declined} {
+		for i, m := range list {
+			list[i].Bar = changeBar(scoreDelta(r.lang, *m.Before, *m.After), largest)
 		}
 	}
 }
