@@ -22,6 +22,7 @@ import (
 	"palmares/ent"
 	"palmares/internal/account/billing"
 	"palmares/internal/account/oauth"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -339,6 +340,9 @@ var pages = page.NewTemplates(templateFiles, "templates", func(l lang.Language) 
 		"filter":    webhook.FilterOf,
 		"terms":     auth.Plan.Terms,
 		"device":    deviceOf,
+		"events":    func() []string { return journal.Events },
+		"has":       slices.Contains[[]string],
+		"join":      strings.Join,
 		"stored":    func(text string) string { return l.Text(lang.Message(text)) }, // a message in the database, in English
 	}
 })
@@ -404,7 +408,7 @@ func (p *Portal) show(v *visit, name string, data any) error {
 		if status = reason.Code.Status(); status >= http.StatusInternalServerError {
 			return v.invalid
 		}
-		content.FormError, content.FormField = reason.In(content.Language), reason.Param
+		content.FormError, content.FormField, content.Form = reason.In(content.Language), reason.Param, v.PostForm
 	}
 	return pages.Write(v.w, status, name, content)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"strings"
 
 	"palmares/auth"
 	"palmares/ent"
@@ -20,7 +19,6 @@ import (
 )
 
 type settingsPage struct {
-	Email    string // as typed in a rejected form
 	Sessions []*ent.Session
 	Language string
 }
@@ -30,7 +28,7 @@ func (p *Portal) showSettings(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return p.show(v, "settings", settingsPage{strings.TrimSpace(v.PostFormValue("email")), sessions, string(v.account.Language)})
+	return p.show(v, "settings", settingsPage{sessions, string(v.account.Language)})
 }
 
 func (p *Portal) setLanguage(v *visit) error {
@@ -72,7 +70,6 @@ func (p *Portal) signOutEverywhere(v *visit) error {
 }
 
 type deletePage struct {
-	Typed           string // the email address in a rejected form
 	Keys, Endpoints int
 	HasQueries      bool // whether the account has ever saved a query
 	Subscribed      bool
@@ -87,8 +84,7 @@ func (p *Portal) confirmDelete(v *visit) error {
 		return err
 	}
 	return p.show(v, "delete", deletePage{
-		Typed: v.PostFormValue("email"),
-		Keys:  len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasQueries: v.account.Handle != nil, HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
+		Keys: len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasQueries: v.account.Handle != nil, HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
 	})
 }
 
