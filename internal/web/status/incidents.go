@@ -48,7 +48,10 @@ func (i Incident) downtime(l lang.Language) string {
 	return l.Text("%d h %d min", i.Down/60, i.Down%60)
 }
 
-const selectUp = "SELECT id FROM minutes WHERE id >= $1 AND id < $2 AND " + isUp + " ORDER BY id"
+// selectOutages returns the gaps between the available minutes of a period and its end.
+const selectOutages = `SELECT begun, id FROM (SELECT coalesce(lag(id) OVER (ORDER BY id) + 1, $1) AS begun, id FROM (
+	SELECT id FROM minutes WHERE id >= $1 AND id < $2 AND ` + isUp + ` UNION ALL SELECT CAST($2 AS bigint)
+) AS up) AS gaps WHERE begun < id ORDER BY id`
 
 // readOutages returns the outages of days, oldest first. It reads only days with
 // minutes down, which are few, and omits an outage that began before the first
@@ -58,30 +61,19 @@ func readOutages(ctx context.Context, s *store.Store, days []Day) (all []outage,
 		if day.Up == day.Minutes {
 			continue
 		}
-		end := day.start + day.Minutes
-		next := day.start // the minute after the last one that was up
-		downUntil := func(minute int) {
-			switch last := len(all) - 1; {
-			case next == minute:
-			case last >= 0 && all[last].end == next: // over midnight
-				all[last].end = minute
-			default:
-				all = append(all, outage{next, minute})
-			}
-		}
 		err := store.ScanRows(ctx, s.Keys, func(rows *sql.Rows) error {
-			var up int
-			if err := rows.Scan(&up); err != nil {
-				return err
+			var o outage
+			err := rows.Scan(&o.start, &o.end)
+			if last := len(all) - 1; last >= 0 && all[last].end == o.start { // over midnight
+				all[last].end = o.end
+			} else {
+				all = append(all, o)
 			}
-			downUntil(up)
-			next = up + 1
-			return nil
-		}, selectUp, next, end)
+			return err
+		}, selectOutages, day.start, day.start+day.Minutes)
 		if err != nil {
 			return nil, err
 		}
-		downUntil(end)
 	}
 	if len(all) > 0 && all[0].start == minuteOf(days[0].Date) {
 		all = all[1:]
