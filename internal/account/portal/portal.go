@@ -224,8 +224,8 @@ type visit struct {
 }
 
 func (p *Portal) serve(w http.ResponseWriter, r *http.Request, needsSession bool, handle handler) {
-	v := &visit{Request: r, w: w}
-	err := p.readSession(v)
+	account, err := p.sessionAccount(r)
+	v := &visit{Request: r, w: w, account: account}
 	switch {
 	case err != nil:
 	case v.account == nil && needsSession && r.URL.Path == draftPath && r.Method == http.MethodPost:
@@ -242,9 +242,8 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request, needsSession bool
 	}
 }
 
-func (p *Portal) readSession(v *visit) (err error) {
-	v.account, err = p.accounts.SessionAccount(v.Context(), p.cookie(v.Request, sessionCookie))
-	return err
+func (p *Portal) sessionAccount(r *http.Request) (*ent.Account, error) {
+	return p.accounts.SessionAccount(r.Context(), p.cookie(r, sessionCookie))
 }
 
 // readForm reads the form of a visit that may send it. Only users with an account may send
