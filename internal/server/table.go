@@ -233,14 +233,14 @@ func (p policy) with(change func(*policy)) policy {
 func withMarkdown(path string) []string { return []string{path, page.MarkdownPath(path)} }
 
 func informationPaths() (patterns []string) {
-	for _, path := range prose.TextPaths() {
-		patterns = append(patterns, withMarkdown(path)...)
+	for _, name := range prose.TextNames {
+		patterns = append(patterns, withMarkdown("/"+name)...)
 	}
 	return patterns
 }
 
 func guidePaths() (paths []string) {
-	for _, name := range prose.GuideNames() {
+	for _, name := range prose.GuideNames {
 		paths = append(paths, "/guides/"+name)
 	}
 	return paths

@@ -20,7 +20,6 @@ import (
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
 	"palmares/internal/web/page"
-	"palmares/internal/web/prose"
 	"palmares/internal/web/site"
 	"palmares/internal/web/status"
 	"palmares/rest"
@@ -143,12 +142,4 @@ func textSections(api *rest.Handler) []apidocs.Section {
 			{Name: "Sitemap", Path: site.SitemapPath, Note: "The URLs of all pages, in English and French. Each page is also available as Markdown: add .md to its path."},
 		}},
 	}
-}
-
-// guideTexts returns the guides for llms-full.txt.
-func guideTexts(pages *prose.Pages) (texts []apidocs.Guide) {
-	for _, g := range pages.Guides() {
-		texts = append(texts, apidocs.Guide{Title: g.Title, Summary: g.Summary, URL: g.URL, Markdown: g.Markdown})
-	}
-	return texts
 }

@@ -17,7 +17,6 @@ import (
 type downloadsPage struct {
 	Tokens       []*ent.DownloadToken
 	Max, MaxName int
-	Name         string // as typed in a rejected form
 	Token        string // a new token, which is shown once
 	File         string // the file that the visitor signed in for, or ""
 }
@@ -74,9 +73,6 @@ func (p *Portal) showDownloads(v *visit) error {
 	data := downloadsPage{Tokens: tokens, Max: auth.MaxDownloadTokens, MaxName: auth.MaxKeyName, Token: v.token}
 	if file, err := url.Parse(filesPath + v.FormValue(fileParam)); err == nil && (p.IsDownload(&http.Request{URL: file}) || releaseFile.MatchString(v.FormValue(fileParam))) {
 		data.File = v.FormValue(fileParam)
-	}
-	if v.invalid != nil {
-		data.Name = v.PostFormValue("name")
 	}
 	return p.show(v, "downloads", data)
 }

@@ -21,7 +21,6 @@ type keysPage struct {
 	Suspended      map[string]bool // by id
 	Plan           auth.Plan
 	MaxName        int
-	Name           string // as typed in a rejected form
 	Today          allowance
 	PaymentDue     *time.Time
 	HasRevokedKeys bool
@@ -38,8 +37,9 @@ const usageDays = 7
 // endpointUsage is how many requests a key sent to an endpoint.
 type endpointUsage struct {
 	auth.EndpointUsage
-	Name    string // the key or application
-	Revoked bool
+	Name     string // the key or application
+	Revoked  bool
+	position int // of the key
 }
 
 // ByBrowser reports whether a signed-in browser sent the requests.
@@ -57,18 +57,13 @@ func (u endpointUsage) OfSavedQuery() bool { return strings.HasPrefix(u.Endpoint
 // usageByKey groups the usage by key, in the order of the keys. Signed-in
 // browsers, tokens and keys that are no longer stored come last.
 func usageByKey(rows []auth.EndpointUsage, keys []*ent.APIKey, applications []auth.Grant) []endpointUsage {
-	position := func(id string) int {
-		at := slices.IndexFunc(keys, func(key *ent.APIKey) bool { return key.ID == id })
-		if at < 0 {
-			return len(keys)
-		}
-		return at
-	}
 	var all []endpointUsage
 	for _, row := range rows {
-		u := endpointUsage{EndpointUsage: row}
-		if at := position(row.Key); at < len(keys) {
-			u.Name, u.Revoked = keys[at].Name, keys[at].RevokedAt != nil
+		u := endpointUsage{EndpointUsage: row, position: len(keys)}
+		for i, key := range keys {
+			if key.ID == row.Key {
+				u.Name, u.Revoked, u.position = key.Name, key.RevokedAt != nil, i
+			}
 		}
 		for _, a := range applications {
 			if a.UsageKey() == row.Key {
@@ -78,7 +73,7 @@ func usageByKey(rows []auth.EndpointUsage, keys []*ent.APIKey, applications []au
 		all = append(all, u)
 	}
 	slices.SortStableFunc(all, func(a, b endpointUsage) int {
-		return cmp.Or(cmp.Compare(position(a.Key), position(b.Key)), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.Key, b.Key))
 	})
 	return all
 }
@@ -98,7 +93,7 @@ func (p *Portal) showKeys(v *visit) error {
 	}
 	plan, keys := auth.Plan(v.account.Plan), auth.Unrevoked(all)
 	return p.show(v, "keys", keysPage{
-		Plan: plan, MaxName: auth.MaxKeyName, Name: v.PostFormValue("name"),
+		Plan: plan, MaxName: auth.MaxKeyName,
 		Newest: auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
 		Today: allowanceOn(days[len(days)-1], v.account), PaymentDue: paymentDue(v.account, customer, p.now()),
 		HasRevokedKeys: len(all) > len(keys), Recent: recent, Usage: usageByKey(usage, all, applications), UsageDays: usageDays,

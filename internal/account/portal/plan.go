@@ -82,7 +82,7 @@ func (p *Portal) redirectToStripe(v *visit, open func(context.Context, *ent.Acco
 		return p.redirect(v, stripeURL)
 	}
 	// The call may have found that the plan has changed.
-	if account, err := p.accounts.SessionAccount(v.Context(), p.cookie(v.Request, sessionCookie)); err == nil && account != nil {
+	if account, err := p.sessionAccount(v.Request); err == nil && account != nil {
 		v.account = account
 	}
 	return p.showPlan(v.rejected(err))
@@ -92,11 +92,8 @@ func (p *Portal) redirectToStripe(v *visit, open func(context.Context, *ent.Acco
 // later than the customer.
 func (p *Portal) returnFromCheckout(v *visit) error {
 	synced, err := p.syncPlan(v)
-	if err != nil {
-		return err
-	}
-	customer, err := p.Billing.Customer(v.Context(), v.account)
-	if err != nil {
+	customer, customerErr := p.Billing.Customer(v.Context(), v.account)
+	if err := cmp.Or(err, customerErr); err != nil {
 		return err
 	}
 	if p.Billing.Enabled() && (!synced || billing.PlanOf(customer, p.now()) != auth.Pro) {

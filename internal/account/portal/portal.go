@@ -22,6 +22,7 @@ import (
 	"palmares/ent"
 	"palmares/internal/account/billing"
 	"palmares/internal/account/oauth"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -223,8 +224,8 @@ type visit struct {
 }
 
 func (p *Portal) serve(w http.ResponseWriter, r *http.Request, needsSession bool, handle handler) {
-	v := &visit{Request: r, w: w}
-	err := p.readSession(v)
+	account, err := p.sessionAccount(r)
+	v := &visit{Request: r, w: w, account: account}
 	switch {
 	case err != nil:
 	case v.account == nil && needsSession && r.URL.Path == draftPath && r.Method == http.MethodPost:
@@ -241,9 +242,8 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request, needsSession bool
 	}
 }
 
-func (p *Portal) readSession(v *visit) (err error) {
-	v.account, err = p.accounts.SessionAccount(v.Context(), p.cookie(v.Request, sessionCookie))
-	return err
+func (p *Portal) sessionAccount(r *http.Request) (*ent.Account, error) {
+	return p.accounts.SessionAccount(r.Context(), p.cookie(r, sessionCookie))
 }
 
 // readForm reads the form of a visit that may send it. Only users with an account may send
@@ -339,6 +339,9 @@ var pages = page.NewTemplates(templateFiles, "templates", func(l lang.Language) 
 		"filter":    webhook.FilterOf,
 		"terms":     auth.Plan.Terms,
 		"device":    deviceOf,
+		"events":    func() []string { return journal.Events },
+		"has":       slices.Contains[[]string],
+		"join":      strings.Join,
 		"stored":    func(text string) string { return l.Text(lang.Message(text)) }, // a message in the database, in English
 	}
 })
@@ -404,7 +407,7 @@ func (p *Portal) show(v *visit, name string, data any) error {
 		if status = reason.Code.Status(); status >= http.StatusInternalServerError {
 			return v.invalid
 		}
-		content.FormError, content.FormField = reason.In(content.Language), reason.Param
+		content.FormError, content.FormField, content.Form = reason.In(content.Language), reason.Param, v.PostForm
 	}
 	return pages.Write(v.w, status, name, content)
 }

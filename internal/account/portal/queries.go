@@ -22,7 +22,7 @@ const maxQueryForm = 3*saved.MaxDocument + MaxForm
 type queriesPage struct {
 	Queries []*saved.Query
 	Plan    auth.Plan
-	Handle  string
+	Handle  *string // nil if the account has none yet
 }
 
 func (p *Portal) showQueries(v *visit) error {
@@ -30,29 +30,20 @@ func (p *Portal) showQueries(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return p.show(v, "queries", queriesPage{all, auth.Plan(v.account.Plan), handleOf(v)})
-}
-
-func handleOf(v *visit) string {
-	if v.account.Handle == nil {
-		return ""
-	}
-	return *v.account.Handle
+	return p.show(v, "queries", queriesPage{all, auth.Plan(v.account.Plan), v.account.Handle})
 }
 
 // queryForm is the data of the form that creates or edits a query.
 type queryForm struct {
-	Name, Text, Variables, Title, Description string
-	Chart                                     saved.Chart
-	Columns                                   []saved.Column // the columns of the result
-	Private                                   bool
-	Handle                                    string // typed, if the account has none
-	HasHandle                                 bool
-	Edits                                     *saved.Query // nil for a new one
-	IsPreview                                 bool
-	Preview                                   template.HTML // of the result, if it was requested
-	Explorer                                  string
-	MaxTitle, MaxDescription                  int
+	saved.NewQuery
+	Variables                string         // of the explorer
+	Columns                  []saved.Column // the columns of the result
+	HasHandle                bool
+	Edited                   *saved.Query // nil for a new one
+	IsPreview                bool
+	Preview                  template.HTML // of the result, if it was requested
+	Explorer                 string
+	MaxTitle, MaxDescription int
 }
 
 // draftPath is the form for a query that is not saved yet. The explorer sends queries to
@@ -86,16 +77,17 @@ func (p *Portal) draft(v *visit, text string) (*saved.Draft, error) {
 }
 
 func typedQuery(v *visit) queryForm {
-	return queryForm{
-		Name: v.FormValue("name"), Text: v.FormValue("query"), Variables: v.FormValue("variables"), Title: v.FormValue("title"), Description: v.FormValue("description"),
-		Chart:   saved.Chart{Kind: v.FormValue("chart"), X: v.FormValue("x"), Y: v.FormValue("y"), Series: v.FormValue("series")},
-		Private: v.FormValue("private") != "", Handle: v.FormValue("handle"),
-	}
+	return queryForm{Variables: v.FormValue("variables"), NewQuery: saved.NewQuery{
+		Name: strings.TrimSpace(v.FormValue("name")), Handle: strings.TrimSpace(v.FormValue("handle")),
+		Text: v.FormValue("query"), Title: v.FormValue("title"), Description: v.FormValue("description"),
+		Chart:  saved.Chart{Kind: v.FormValue("chart"), X: v.FormValue("x"), Y: v.FormValue("y"), Series: v.FormValue("series")},
+		Public: v.FormValue("private") == "", Edits: v.PostFormValue("edits") != "",
+	}}
 }
 
 // showForm shows a query with the columns of its result. A new one, without a form that
 // was sent, has what its text suggests.
-func (p *Portal) showForm(v *visit, edits *saved.Query, form queryForm) error {
+func (p *Portal) showForm(v *visit, edited *saved.Query, form queryForm) error {
 	draft, err := p.draft(v, form.Text)
 	if err != nil {
 		return err
@@ -104,24 +96,21 @@ func (p *Portal) showForm(v *visit, edits *saved.Query, form queryForm) error {
 		form.Name, form.Title, form.Description, form.Chart = draft.Name, draft.Title, draft.Description, draft.Chart
 	}
 	form.Columns = draft.Columns
-	form.HasHandle, form.Edits, form.MaxTitle, form.MaxDescription = v.account.Handle != nil, edits, saved.MaxTitle, saved.MaxDescription
+	form.HasHandle, form.Edited, form.MaxTitle, form.MaxDescription = v.account.Handle != nil, edited, saved.MaxTitle, saved.MaxDescription
 	form.Explorer = page.ExplorerURL(form.Text, form.Variables)
 	return p.show(v, "queryform", form)
 }
 
 func (p *Portal) saveQuery(v *visit) error {
 	form := typedQuery(v)
-	typed := saved.NewQuery{
-		Name: strings.TrimSpace(form.Name), Handle: strings.TrimSpace(form.Handle), Text: form.Text, Title: form.Title, Description: form.Description,
-		Chart: form.Chart, Public: !form.Private, Edits: v.PostFormValue("edits") != "", Count: func() error { return p.Count(v.w, v.asCaller()) },
-	}
+	form.Count = func() error { return p.Count(v.w, v.asCaller()) }
 	var variables map[string]any
 	_ = json.Unmarshal([]byte(form.Variables), &variables) // the explorer's; without them the query has its defaults
 	if form.IsPreview = v.PostFormValue("preview") != ""; form.IsPreview {
-		form.Preview, v.invalid = p.preview(v, typed, variables)
+		form.Preview, v.invalid = p.preview(v, form.NewQuery, variables)
 		return p.showTyped(v, form)
 	}
-	q, err := p.Queries.Save(v.Context(), v.account, typed)
+	q, err := p.Queries.Save(v.Context(), v.account, form.NewQuery)
 	if err != nil {
 		return p.showTyped(v.rejected(err), form)
 	}
@@ -135,7 +124,7 @@ func (p *Portal) saveQuery(v *visit) error {
 // showTyped shows a form with a query as it was sent.
 func (p *Portal) showTyped(v *visit, form queryForm) error {
 	var edited *saved.Query
-	if v.PostFormValue("edits") != "" {
+	if form.Edits {
 		edited, _ = p.Queries.Find(v.Context(), v.account, form.Name) // if it was deleted meanwhile, it is a new one
 	}
 	return p.showForm(v, edited, form)
@@ -198,7 +187,7 @@ func (p *Portal) editQuery(v *visit, q *saved.Query) error {
 	if err != nil {
 		return err
 	}
-	return p.showForm(v, q, queryForm{Name: q.Name, Text: text, Title: q.Title, Description: q.Description, Chart: q.Chart, Private: !q.Public})
+	return p.showForm(v, q, queryForm{NewQuery: saved.NewQuery{Name: q.Name, Text: text, Title: q.Title, Description: q.Description, Chart: q.Chart, Public: q.Public}})
 }
 
 // createToken shows the token once, so it cannot redirect.

@@ -1,10 +1,11 @@
 package portal
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
-	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"palmares/auth"
 	"palmares/ent"
@@ -20,7 +21,6 @@ import (
 )
 
 type settingsPage struct {
-	Email    string // as typed in a rejected form
 	Sessions []*ent.Session
 	Language string
 }
@@ -30,7 +30,7 @@ func (p *Portal) showSettings(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return p.show(v, "settings", settingsPage{strings.TrimSpace(v.PostFormValue("email")), sessions, string(v.account.Language)})
+	return p.show(v, "settings", settingsPage{sessions, string(v.account.Language)})
 }
 
 func (p *Portal) setLanguage(v *visit) error {
@@ -72,7 +72,6 @@ func (p *Portal) signOutEverywhere(v *visit) error {
 }
 
 type deletePage struct {
-	Typed           string // the email address in a rejected form
 	Keys, Endpoints int
 	HasQueries      bool // whether the account has ever saved a query
 	Subscribed      bool
@@ -87,8 +86,7 @@ func (p *Portal) confirmDelete(v *visit) error {
 		return err
 	}
 	return p.show(v, "delete", deletePage{
-		Typed: v.PostFormValue("email"),
-		Keys:  len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasQueries: v.account.Handle != nil, HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
+		Keys: len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasQueries: v.account.Handle != nil, HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
 	})
 }
 
@@ -175,9 +173,7 @@ func (p *Portal) export(v *visit) error {
 	}
 	v.w.Header().Set("Content-Type", "application/json")
 	v.w.Header().Set("Content-Disposition", `attachment; filename="account.json"`)
-	encoder := json.NewEncoder(v.w)
-	encoder.SetIndent("", "  ")
-	_ = encoder.Encode(data) // fails only if the client has disconnected
+	_ = json.MarshalWrite(v.w, data, json.Deterministic(true), jsontext.WithIndent("  ")) // fails only if the client has disconnected
 	return nil
 }
 
@@ -191,9 +187,8 @@ func exportEmail(c *ent.Confirmation) object {
 	return email
 }
 
-func (p *Portal) exportEndpoints(v *visit) ([]object, error) {
+func (p *Portal) exportEndpoints(v *visit) (exported []object, err error) {
 	endpoints, err := p.Webhooks.List(v.Context(), v.account)
-	exported := []object{} // not nil, which JSON would encode as null
 	for _, e := range endpoints {
 		attempts, more, err := p.Webhooks.Attempts(v.Context(), e, webhook.AttemptsQuery{Limit: maxExportedAttempts})
 		if err != nil {
@@ -201,7 +196,7 @@ func (p *Portal) exportEndpoints(v *visit) ([]object, error) {
 		}
 		filter := webhook.FilterOf(e)
 		endpoint := object{
-			"id": e.ID, "url": e.URL, "types": e.Types, "categories": append([]string{}, filter.Categories...), "tools": append([]string{}, filter.Tools...), "batches": e.Batches, "state": e.State, "created_at": e.CreatedAt.UTC(),
+			"id": e.ID, "url": e.URL, "types": e.Types, "categories": filter.Categories, "tools": filter.Tools, "batches": e.Batches, "state": e.State, "created_at": e.CreatedAt.UTC(),
 			"attempts": convert(attempts, func(a *ent.Attempt) object {
 				return object{
 					"event": webhook.MessageID(a), "type": a.Type, "number": a.Number, "at": a.At.UTC(), "status": a.Status, "took_ms": a.TookMs,
@@ -220,9 +215,7 @@ func (p *Portal) exportEndpoints(v *visit) ([]object, error) {
 	return exported, err
 }
 
-// convert never returns nil, which JSON would encode as null.
-func convert[From any](rows []From, to func(From) object) []object {
-	converted := make([]object, 0, len(rows))
+func convert[From any](rows []From, to func(From) object) (converted []object) {
 	for _, row := range rows {
 		converted = append(converted, to(row))
 	}

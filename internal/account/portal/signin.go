@@ -44,7 +44,6 @@ var (
 // signInPage is the data of login.html, code.html and confirm.html.
 type signInPage struct {
 	Email, Next, Token string
-	Code               string // as typed in a rejected form
 	Action, StartPath  string
 	SignInDisabled     bool
 	Logged             bool // the email is in the server's log
@@ -91,7 +90,6 @@ func (f flow) showCode(p *Portal, v *visit) error {
 	}
 	return p.show(v, "code", signInPage{
 		Email: pending.Email, Next: nextPath(v), Action: f.codePath, StartPath: f.startPath, Logged: p.Mail.LogsOnly(), Locked: locked,
-		Code: v.PostFormValue("code"),
 	})
 }
 
@@ -137,7 +135,7 @@ func (p *Portal) showLogin(v *visit) error {
 	if v.account != nil && v.invalid == nil {
 		return p.redirect(v, nextPath(v))
 	}
-	return p.show(v, "login", signInPage{Email: strings.TrimSpace(v.PostFormValue("email")), Next: nextPath(v), SignInDisabled: p.SignInDisabled, Downloads: strings.Contains(nextPath(v), "/account/downloads?"+fileParam+"=")})
+	return p.show(v, "login", signInPage{Next: nextPath(v), SignInDisabled: p.SignInDisabled, Downloads: strings.Contains(nextPath(v), "/account/downloads?"+fileParam+"=")})
 }
 
 // startSignIn sends an email to any address. The response does not depend on

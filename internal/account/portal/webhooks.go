@@ -16,7 +16,6 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/category"
-	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/webhook"
 )
@@ -25,39 +24,25 @@ type endpointsPage struct {
 	Endpoints []*ent.Endpoint
 	Limit     int
 	Pro       bool
-	URL       string // as typed in a rejected form
 	Choices   eventChoices
 }
 
 // eventChoices are the inputs for what an endpoint receives.
 type eventChoices struct {
-	Types, Categories []choice
-	Tools             string // slugs
-	Batches           bool
+	Form       webhook.NewEndpoint // the choices made
+	Categories []*ent.Category
 }
 
-type choice struct {
-	Name, Label string
-	Checked     bool
-}
-
-// choices returns the inputs with the values of a form checked. Categories that no longer
-// exist are listed while they are checked.
-func (p *Portal) choices(v *visit, form webhook.NewEndpoint) (c eventChoices, err error) {
-	for _, name := range journal.Events {
-		c.Types = append(c.Types, choice{name, name, slices.Contains(form.Types, name)})
-	}
+// choices returns the inputs with the values of a form. Categories that no longer exist are
+// listed while they are chosen.
+func (p *Portal) choices(v *visit, form webhook.NewEndpoint) (eventChoices, error) {
 	rows, err := p.Store.Read.Category.Query().Order(category.ByID()).All(v.Context())
-	for _, row := range rows {
-		c.Categories = append(c.Categories, choice{row.ID, row.Label, slices.Contains(form.Categories, row.ID)})
-	}
 	for _, slug := range form.Categories {
 		if !slices.ContainsFunc(rows, func(row *ent.Category) bool { return row.ID == slug }) {
-			c.Categories = append(c.Categories, choice{slug, slug, true})
+			rows = append(rows, &ent.Category{ID: slug, Label: slug})
 		}
 	}
-	c.Tools, c.Batches = strings.Join(form.Tools, ", "), form.Batches
-	return c, err
+	return eventChoices{form, rows}, err
 }
 
 // spec reads the inputs of both forms.
@@ -78,7 +63,7 @@ func (p *Portal) showEndpoints(v *visit) error {
 		return err
 	}
 	return p.show(v, "webhooks", endpointsPage{
-		Endpoints: endpoints, Limit: webhook.MaxEndpoints, Pro: includesWebhooks(v.account), URL: v.PostFormValue("url"), Choices: choices,
+		Endpoints: endpoints, Limit: webhook.MaxEndpoints, Pro: includesWebhooks(v.account), Choices: choices,
 	})
 }
 

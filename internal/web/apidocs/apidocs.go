@@ -23,6 +23,7 @@ import (
 	"palmares/internal/transport/downloads"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/page"
+	"palmares/internal/web/prose"
 	"palmares/rest"
 )
 
@@ -70,7 +71,7 @@ type Config struct {
 	Objects    []rest.Object    // of their responses
 	Errors     []rest.Field     // their statuses
 	Limits     string           // of a GraphQL request, in words
-	Guides     []Guide
+	Guides     []*prose.Guide
 	Sections   []Section // of llms.txt, after the guides
 	// Samples returns examples from the current release.
 	Samples func(context.Context) (*rest.Samples, error)

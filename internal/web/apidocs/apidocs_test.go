@@ -21,6 +21,7 @@ import (
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/check"
 	"palmares/internal/web/page"
+	"palmares/internal/web/prose"
 	"palmares/rest"
 )
 
@@ -62,7 +63,7 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 		Objects:  []rest.Object{{Name: "ToolItem", Description: "A tool.", Fields: []rest.Field{{Name: "score", Type: "number or null", Description: "From 0 to 10."}}}},
 		Limits:   "a cost of 20000",
 		Errors:   []rest.Field{{Name: "404", Description: "Nothing has this slug."}},
-		Guides:   []Guide{{Title: "Caching", Summary: "Cache.", URL: "https://palmares.example/guides/caching.md", Markdown: "# Caching\n\nCache.\n"}},
+		Guides:   []*prose.Guide{{Title: "Caching", Summary: "Cache.", URL: "https://palmares.example/guides/caching.md", Markdown: "# Caching\n\nCache.\n"}},
 		Sections: []Section{{"REST", []Link{{"/api/v1/tools", "/api/v1/tools", "Tools."}}}},
 		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)", Log: slog.New(slog.DiscardHandler)},
 		Schema:   "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",

@@ -14,9 +14,6 @@ import (
 	"palmares/rest"
 )
 
-// Guide is a guide as Markdown.
-type Guide struct{ Title, Summary, URL, Markdown string }
-
 // Section is a section of llms.txt (see llmstxt.org).
 type Section struct {
 	Title string
@@ -31,11 +28,6 @@ type Link struct {
 }
 
 const explorerText = ExplorerPath + page.MarkdownSuffix
-
-// texts are the documents for language models, by path: their Content-Type.
-var texts = map[string]string{
-	MarkdownPath: page.MarkdownType, explorerText: page.MarkdownType, LLMsPath: "text/plain; charset=utf-8", LLMsFullPath: "text/plain; charset=utf-8",
-}
 
 var textTemplates = template.Must(template.ParseFS(assets, "templates/texts.md"))
 
@@ -80,10 +72,13 @@ func (p *Pages) showText(w http.ResponseWriter, r *http.Request, path string) er
 			}
 			data.Worked = append(data.Worked, workedQuery{example, result})
 		}
-		var text bytes.Buffer
+		text, contentType := bytes.Buffer{}, page.MarkdownType
+		if path == LLMsPath || path == LLMsFullPath {
+			contentType = "text/plain; charset=utf-8"
+		}
 		err := textTemplates.ExecuteTemplate(&text, path, data)
 		return cache.NewEntry(text.Bytes(), http.Header{
-			"Content-Type": {texts[path]}, "Cache-Control": {"no-cache"}, "Vary": {page.Vary},
+			"Content-Type": {contentType}, "Cache-Control": {"no-cache"}, "Vary": {page.Vary},
 		}), err
 	})
 }

@@ -11,9 +11,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
@@ -220,48 +220,21 @@ func cut(text string) string {
 	return text
 }
 
-// fit returns the start of a text that is at most as wide as a room, and its width in the
-// font of PNGs. Those of browsers are usually narrower, so that texts that fit here fit in
-// a page, too. It reads no more of the text than fits.
-func fit(text string, size float64, bold bool, room float64) (fitting string, width float64) {
-	const unit = 64 * 100 // of the face
-	face, before, total := newFace(100, bold), rune(-1), fixed.Int26_6(0)
-	for i, r := range text {
-		shown := r
-		if r == '\u202f' {
-			shown = '\u00a0'
-		}
-		next := total
-		if before >= 0 {
-			next += face.Kern(before, shown)
-		}
-		advance, _ := face.GlyphAdvance(shown)
-		if next += advance; float64(next)/unit*size > room {
-			return text[:i], float64(total) / unit * size
-		}
-		total, before = next, shown
-	}
-	return text, float64(total) / unit * size
-}
-
-// measure returns the width of a text.
+// measure returns the width of a text in the font of PNGs. Those of browsers are usually
+// narrower, so that texts that fit here fit in a page, too.
 func measure(text string, size float64, bold bool) float64 {
-	_, width := fit(cut(text), size, bold, math.Inf(1))
-	return width
+	const unit = 64 * 100 // of the face
+	return float64(font.MeasureString(newFace(100, bold), spaces.Replace(cut(text)))) / unit * size
 }
 
 // shorten truncates a text to a width.
 func shorten(text string, size, room float64) string {
-	fitting, _ := fit(text, size, false, room)
-	if fitting == text {
+	if measure(text, size, false) <= room {
 		return text
 	}
-	fitting, _ = fit(fitting, size, false, room-measure("…", size, false))
-	if fitting == "" {
-		_, first := utf8.DecodeRuneInString(text)
-		fitting = text[:first]
-	}
-	return strings.TrimRight(fitting, "\u00a0 ,") + "…"
+	letters, room := []rune(cut(text)), room-measure("…", size, false)
+	fitting := sort.Search(len(letters), func(i int) bool { return measure(string(letters[:i+1]), size, false) > room })
+	return strings.TrimRight(string(letters[:max(fitting, 1)]), "\u00a0 ,") + "…"
 }
 
 // wrap breaks a text into lines.

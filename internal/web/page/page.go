@@ -79,6 +79,8 @@ type Content struct {
 	AsOf            *AsOf  // the release that the page shows if it was selected, or nil
 	Head            Head
 	Data            any
+
+	Form url.Values // what was sent, if a form has an error
 }
 
 // Feed is an Atom feed.

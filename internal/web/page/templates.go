@@ -116,22 +116,14 @@ func (t Templates) Send(w http.ResponseWriter, r *http.Request, name string, con
 	return entry.Write(w, r)
 }
 
-// Prepare renders a page for one visitor. Sending it is up to the caller, because it may
-// take as long as the visitor's connection is slow.
-func (t Templates) Prepare(status int, name string, content Content) (send func(http.ResponseWriter), err error) {
-	body, contentType, err := t.renderAs(name, content)
-	return func(w http.ResponseWriter) {
-		w.Header().Set("Content-Type", contentType)
-		w.WriteHeader(status)
-		_, _ = w.Write(body) // fails only if the client has disconnected
-	}, err
-}
-
 // Write renders a page for one visitor and sends it.
 func (t Templates) Write(w http.ResponseWriter, status int, name string, content Content) error {
-	send, err := t.Prepare(status, name, content)
-	if err == nil {
-		send(w)
+	body, contentType, err := t.renderAs(name, content)
+	if err != nil {
+		return err
 	}
-	return err
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // fails only if the client has disconnected
+	return nil
 }

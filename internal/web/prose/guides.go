@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
-	"slices"
 	"strings"
 
 	"palmares/internal/core/lang"
@@ -17,11 +16,8 @@ const (
 	lead lang.Message = "Short, practical guides to the API. Every code sample is tested against a running server."
 )
 
-// guideNames is the order in which guides are listed.
-var guideNames = []string{"quick-start", "paging", "caching", "time-travel", "quotas", "embeddings", "webhooks", "dashboards", "files", "saved-queries", "agents", "editors"}
-
-// GuideNames returns the names of all guides in order.
-func GuideNames() []string { return slices.Clone(guideNames) }
+// GuideNames is the order in which guides are listed.
+var GuideNames = []string{"quick-start", "paging", "caching", "time-travel", "quotas", "embeddings", "webhooks", "dashboards", "files", "saved-queries", "agents", "editors"}
 
 // Patterns are those of the guides and the changelog, without its feed.
 var Patterns = []string{guidesPath, guidesPath + "/", guidesPath + ".md", changelogPath, changelogPath + ".md"}
@@ -45,7 +41,7 @@ func ReadGuides(s page.Service, l lang.Language) (all []*Guide, err error) {
 	for _, name := range []string{"retry.mjs", "retry.py"} { // functions that many programs contain
 		values[name] = strings.TrimSpace(embedded("guides/" + name))
 	}
-	for _, name := range guideNames {
+	for _, name := range GuideNames {
 		g, source := &Guide{Name: name}, embedded("guides/"+name+page.MarkdownSuffix)
 		if l != lang.English {
 			source, err = insertCode(embedded("guides/"+string(l)+"/"+name+page.MarkdownSuffix), source)

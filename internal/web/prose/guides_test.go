@@ -48,8 +48,8 @@ func TestAllFilesAreListed(t *testing.T) {
 		found, err := fs.Glob(files, folder+"/*.md")
 		check.OK(t, err)
 		for _, file := range found {
-			if name := strings.TrimSuffix(path.Base(file), ".md"); !slices.Contains(guideNames, name) {
-				t.Errorf("got no %s in guideNames, want every guide", file)
+			if name := strings.TrimSuffix(path.Base(file), ".md"); !slices.Contains(GuideNames, name) {
+				t.Errorf("got no %s in GuideNames, want every guide", file)
 			}
 		}
 		all, err := ReadGuides(testConfig.Service, l)
@@ -112,7 +112,7 @@ func TestInsertCode(t *testing.T) {
 // Links to a section work in every language.
 func TestSectionsHaveTheSameIDs(t *testing.T) {
 	handler := newHandler(t)
-	for _, name := range guideNames {
+	for _, name := range GuideNames {
 		var ids [2][][]string
 		for i, l := range lang.All {
 			recorder := httptest.NewRecorder()
@@ -127,7 +127,7 @@ func TestSectionsHaveTheSameIDs(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	handler := newHandler(t)
-	for i, name := range append([]string{""}, guideNames...) {
+	for i, name := range append([]string{""}, GuideNames...) {
 		path := strings.TrimSuffix(guidesPath+"/"+name, "/")
 		got := send(handler, "GET", path)
 		page := got.Body.String()
@@ -150,10 +150,10 @@ func TestPages(t *testing.T) {
 		for _, id := range duplicates(regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1)) {
 			t.Errorf("%s: got the id %s twice, want unique ids", path, id)
 		}
-		if i > 1 && !strings.Contains(page, `<a rel="prev" href="/en/guides/`+guideNames[i-2]+`"`) {
+		if i > 1 && !strings.Contains(page, `<a rel="prev" href="/en/guides/`+GuideNames[i-2]+`"`) {
 			t.Errorf("%s: got no link to the previous guide, want one", path)
 		}
-		if i > 0 && i < len(guideNames) && !strings.Contains(page, `<a rel="next" href="/en/guides/`+guideNames[i]+`"`) {
+		if i > 0 && i < len(GuideNames) && !strings.Contains(page, `<a rel="next" href="/en/guides/`+GuideNames[i]+`"`) {
 			t.Errorf("%s: got no link to the next guide, want one", path)
 		}
 		head := send(handler, "HEAD", path)
@@ -268,7 +268,7 @@ var otherPages = regexp.MustCompile(`^https://(www\.standardwebhooks\.com|www\.r
 
 func TestLinks(t *testing.T) {
 	handler := newHandler(t)
-	for _, name := range guideNames { // a translation has the same links
+	for _, name := range GuideNames { // a translation has the same links
 		page := send(handler, "GET", guidesPath+"/"+name).Body.String()
 		_, article, _ := strings.Cut(page, "<article>")
 		article, _, _ = strings.Cut(article, "</article>")

@@ -133,8 +133,8 @@ func (p *Pages) failGuide(w http.ResponseWriter, r *http.Request) {
 		suffix = page.MarkdownSuffix
 	}
 	data := page.ErrorPage{Title: l.Text("Guide not found"), More: page.Suggestion{Path: guidesPath + suffix, Name: l.Text("All guides")}}
-	for _, name := range text.Similar(strings.TrimSuffix(path.Base(r.URL.Path), page.MarkdownSuffix), guideNames, 3) {
-		g := p.guides[l][slices.Index(guideNames, name)]
+	for _, name := range text.Similar(strings.TrimSuffix(path.Base(r.URL.Path), page.MarkdownSuffix), GuideNames, 3) {
+		g := p.guides[l][slices.Index(GuideNames, name)]
 		data.Suggestions = append(data.Suggestions, page.Suggestion{Path: g.Path() + suffix, Name: g.Title})
 	}
 	p.SetSecurityHeaders(w.Header(), page.FormPolicy)

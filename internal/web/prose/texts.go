@@ -19,23 +19,15 @@ import (
 	"palmares/internal/web/page"
 )
 
-// textNames are the names of the pages about the service, which are also their paths.
-var textNames = []string{"about", "method", "pricing", "terms", "privacy", "licence", "contact"}
-
-// TextPaths returns the paths of these pages.
-func TextPaths() (paths []string) {
-	for _, name := range textNames {
-		paths = append(paths, "/"+name)
-	}
-	return paths
-}
+// TextNames are the names of the pages about the service, which are also their paths.
+var TextNames = []string{"about", "method", "pricing", "terms", "privacy", "licence", "contact"}
 
 const maxFile = 1 << 20 // bytes
 
 // addTexts adds the pages about the service, with the operator's files in place of ours.
 func (p *Pages) addTexts(l lang.Language, own map[string]string) error {
 	values := p.values(l)
-	for _, name := range textNames {
+	for _, name := range TextNames {
 		file := fileName(name, l)
 		source, replaced := own[file]
 		if replaced {
@@ -61,7 +53,7 @@ func readFolder(folder string) (map[string]string, error) {
 	if folder == "" {
 		return texts, nil
 	}
-	for _, name := range textNames {
+	for _, name := range TextNames {
 		for _, l := range lang.All {
 			known = append(known, fileName(name, l))
 		}

@@ -50,7 +50,8 @@ var (
 
 func TestEveryPageInBothLanguages(t *testing.T) {
 	handler := serve(t, config(""))
-	for _, path := range prose.TextPaths() {
+	for _, name := range prose.TextNames {
+		path := "/" + name
 		for _, l := range []string{"en", "fr"} {
 			target := "/" + l + path
 			body, header := get(t, handler, target, "text/html")

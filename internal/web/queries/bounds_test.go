@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -23,6 +24,7 @@ import (
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/chart"
 	"palmares/internal/web/page"
+	"palmares/internal/web/visitor"
 )
 
 // The most that the chart and the table of a page cost, whatever the result is.
@@ -155,27 +157,30 @@ func TestDrawingStops(t *testing.T) {
 	}
 }
 
-// ending is a budget that ends the request when it is released.
-type ending struct{ end context.CancelFunc }
-
-func (ending) Identify(r *http.Request) context.Context { return r.Context() }
-
-func (b ending) Start(context.Context) (func(), error) { return b.end, nil }
-
-// The query, the table, the chart and the page are all on the budget: they are complete when
-// it is released.
+// The query, the table, the chart and the page are all on the budget of a visitor, which is
+// released after each page. Pages of busy visitors are refused, in frames of other sites without
+// our layout.
 func TestPagesAreRenderedOnBudget(t *testing.T) {
 	pages := newPages(t, saved.BuiltIn{Name: "scores", Title: "Scores", Description: "By category.", Text: "{categories{label avgScore}}"})
-	for path, want := range map[string]string{"/q/palmares/scores": "<svg", "/q/palmares/scores/embed": "<svg", "/q": "scores"} {
-		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
-		r.Header.Set("Accept", "text/html")
-		ctx, end := context.WithCancel(r.Context())
-		pages.Visitors = ending{end}
-		pages.ServeHTTP(w, r.WithContext(ctx))
-		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || ctx.Err() == nil {
-			t.Errorf("%s: got %d %.200s, released %v, want a complete page and the budget released", path, w.Code, w.Body, ctx.Err() != nil)
+	synctest.Test(t, func(t *testing.T) {
+		pages.Visitors = visitor.NewLimiter(nil)
+		for path, want := range map[string]string{"/q/palmares/scores": "<svg", "/q/palmares/scores/embed": "<svg", "/q": "scores"} {
+			w := pages.get(path, "Accept", "text/html")
+			check.Equal(t, w.Code, http.StatusOK, path)
+			check.Contains(t, w.Body.String(), want, path)
 		}
-	}
+		for range 2 {
+			done, err := pages.Visitors.Charge(httptest.NewRequest(http.MethodGet, "/", nil))
+			check.OK(t, err)
+			defer done()
+		}
+		for path, hasLayout := range map[string]bool{"/q/palmares/scores": true, "/q/palmares/scores/embed": false, "/q": true} {
+			w := pages.get(path, "Accept", "text/html")
+			if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "<nav") != hasLayout {
+				t.Errorf("%s: got %d %v %.200s, want a refused page", path, w.Code, w.Header(), w.Body)
+			}
+		}
+	})
 }
 
 // Public pages are cached unless somebody identifies themselves, and all are compressed.
@@ -204,7 +209,7 @@ func TestGalleryWhileDatabaseFails(t *testing.T) {
 	check.OK(t, err)
 	_, err = s.Write.ExecContext(t.Context(), "ALTER TABLE saved_queries RENAME TO hidden")
 	check.OK(t, err)
-	pages, w := &Pages{Service: page.Service{Log: slog.New(slog.DiscardHandler)}, Queries: queries, Visitors: ending{func() {}}}, httptest.NewRecorder()
+	pages, w := &Pages{Service: page.Service{Log: slog.New(slog.DiscardHandler)}, Queries: queries}, httptest.NewRecorder()
 	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/q?search=a", nil))
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `<a class="button" href="/en/q?search=a">Try again</a>`) {
 		t.Errorf("got %d %v %s, want 503 and a link to try again", w.Code, w.Header(), w.Body)

@@ -3,6 +3,8 @@ package queries
 import (
 	"context"
 	"net/http"
+	"path"
+	"strings"
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/lang"
@@ -12,7 +14,8 @@ import (
 )
 
 // serveImage serves the chart of a query as a file.
-func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request, extension string) error {
+func (p *Pages) serveImage(w http.ResponseWriter, r *http.Request) error {
+	_, extension, _ := strings.Cut(path.Base(r.URL.Path), ".")
 	chosen, _ := lang.Chosen(r.Context()) // without one it is English, for programs too
 	l := lang.Parse(string(chosen))
 	return p.serveDerived(w, r, "image "+string(l), func(ctx context.Context, view *saved.View, caching string) (*cache.Entry, error) {

@@ -43,7 +43,7 @@ var templates = page.NewTemplates(files, "templates", func(lang.Language) templa
 type Pages struct {
 	page.Service
 	Queries  *saved.Queries
-	Visitors visitor.Budget
+	Visitors *visitor.Limiter
 }
 
 // queryPage is the data of the page of a query, and of its form for other sites.
@@ -85,10 +85,10 @@ const tableHeight = 480 // of a frame with a table, which scrolls
 // ServeHTTP serves the page of a saved query to browsers, its data to others, and the
 // gallery.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	serve, reads := p.serveQuery, r.Method == http.MethodGet || r.Method == http.MethodHead
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	isGallery := r.URL.Path == GalleryPath || r.URL.Path == page.MarkdownPath(GalleryPath)
 	switch {
-	case r.URL.Path == GalleryPath || r.URL.Path == page.MarkdownPath(GalleryPath):
-		serve = p.serveGallery
+	case isGallery:
 	case reads && strings.HasSuffix(r.URL.Path, "."+saved.Metadata):
 		if err := p.serveMetadata(w, r); err != nil {
 			problem.Write(w, err)
@@ -99,51 +99,50 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
-	send, err := serve(w, r)
-	if err != nil {
-		p.fail(w, r, err)
-		return
+	handle := func(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := serve(w, r); err != nil {
+				p.fail(w, r, err)
+			}
+		})
 	}
-	send(w)
+	_, extension, _ := strings.Cut(path.Base(r.URL.Path), ".")
+	switch target := withoutEmpty(r.URL); {
+	case isGallery:
+		p.Visitors.Limit(handle(p.serveGallery), p.fail).ServeHTTP(w, r)
+	case target != "":
+		w.Header().Set("Cache-Control", "no-store")
+		http.Redirect(w, r, localPath(r, target), http.StatusSeeOther)
+	case chart.ContentTypes[extension] != "" || extension == chart.Small:
+		handle(p.serveImage).ServeHTTP(w, r) // on the visitor's budget only if it is not cached
+	default:
+		p.Visitors.Limit(handle(p.serveQuery), p.fail).ServeHTTP(w, r)
+	}
 }
 
-// serveQuery renders the page at the URL of a saved query, or its form for other sites.
-func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) (send func(http.ResponseWriter), err error) {
-	if target := withoutEmpty(r.URL); target != "" {
-		w.Header().Set("Cache-Control", "no-store")
-		return func(w http.ResponseWriter) { http.Redirect(w, r, localPath(r, target), http.StatusSeeOther) }, nil
-	}
-	if _, extension, _ := strings.Cut(path.Base(r.URL.Path), "."); chart.ContentTypes[extension] != "" || extension == chart.Small {
-		return func(http.ResponseWriter) {}, p.serveImage(w, r, extension)
-	}
+// serveQuery serves the page at the URL of a saved query, or its form for other sites.
+func (p *Pages) serveQuery(w http.ResponseWriter, r *http.Request) error {
 	name := "query"
 	if address, found := saved.CutEmbed(r.URL.Path); found {
 		name = "embed"
-		p.SetSecurityHeaders(w.Header(), embedPolicy)
-		w.Header().Del("X-Frame-Options")
-		w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // for sites that require it of what they embed
 		r = r.Clone(r.Context())
 		r.URL.Path = address
 	}
-	return p.render(w.Header(), r, name)
+	data, err := p.load(r)
+	if err != nil {
+		return err
+	}
+	return p.render(w, r, name, data)
 }
 
-// render executes the query of a request and renders its page, both on the visitor's
-// budget.
-func (p *Pages) render(header http.Header, r *http.Request, name string) (send func(http.ResponseWriter), err error) {
-	status, data := http.StatusOK, (*queryPage)(nil)
-	done, err := p.Visitors.Start(p.Visitors.Identify(r))
-	if err == nil {
-		defer done()
-		data, err = p.load(r)
+// render renders a query with its result, or with what is wrong.
+func (p *Pages) render(w http.ResponseWriter, r *http.Request, name string, data *queryPage) error {
+	l, header, status := languageOf(r), w.Header(), http.StatusOK
+	if name == "embed" {
+		p.SetSecurityHeaders(header, embedPolicy)
+		header.Del("X-Frame-Options")
+		header.Set("Cross-Origin-Resource-Policy", "cross-origin") // for sites that require it of what they embed
 	}
-	switch {
-	case err != nil && (name == "query" || problem.Of(err).Code.Status() >= http.StatusInternalServerError):
-		return nil, err
-	case err != nil:
-		data = &queryPage{View: &saved.View{Address: r.URL.Path, Err: err}}
-	}
-	l := languageOf(r)
 	if data.Err != nil {
 		reason := problem.Of(data.Err)
 		status, data.Problem, data.Wrong = reason.Code.Status(), reason.In(l), reason.Param
@@ -160,7 +159,7 @@ func (p *Pages) render(header http.Header, r *http.Request, name string) (send f
 	if content.NoIndex || name == "embed" {
 		header.Set("X-Robots-Tag", "noindex")
 	}
-	return p.prepare(r, status, name, content, caching)
+	return p.send(w, r, status, name, content, caching)
 }
 
 // publicCaching is brief, because the owner of a query may change it or make it private.
@@ -313,21 +312,20 @@ func withoutToken(u *url.URL) string {
 	return query.Encode()
 }
 
-// prepare renders a page, or its Markdown version.
-func (p *Pages) prepare(r *http.Request, status int, name string, content page.Content, caching string) (send func(http.ResponseWriter), err error) {
+// send sends a page, or its Markdown version.
+func (p *Pages) send(w http.ResponseWriter, r *http.Request, status int, name string, content page.Content, caching string) error {
 	if err := r.Context().Err(); err != nil {
-		return nil, err
+		return err
 	}
 	content.AsMarkdown = page.WantsMarkdown(r)
 	if status != http.StatusOK {
-		return templates.Prepare(status, name, content)
+		return templates.Write(w, status, name, content)
 	}
 	entry, err := templates.Entry(name, content, caching)
-	return func(w http.ResponseWriter) {
-		if err := entry.With("Vary", w.Header()["Vary"]).Write(w, r); err != nil {
-			p.fail(w, r, err)
-		}
-	}, err
+	if err != nil {
+		return err
+	}
+	return entry.With("Vary", w.Header()["Vary"]).Write(w, r)
 }
 
 // withoutEmpty returns the URL without the empty fields of a form, or "" if it
@@ -399,26 +397,21 @@ const (
 	galleryImages = 15
 )
 
-// serveGallery renders a page of the public queries, on the visitor's budget.
-func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) (send func(http.ResponseWriter), err error) {
+// serveGallery serves a page of the public queries.
+func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) error {
 	if err := page.CheckMethod(w, r); err != nil {
-		return nil, err
+		return err
 	}
 	query, err := params.ReadForm(r.URL.RawQuery, []params.Param{
 		{Name: "search", Kind: "String", Max: 100}, {Name: "page", Kind: "Int", Min: 1, Max: 1_000},
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	number := 1
 	if given, ok := query["page"].(int64); ok {
 		number = int(given)
 	}
-	done, err := p.Visitors.Start(p.Visitors.Identify(r))
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	l, data := languageOf(r), galleryPage{}
 	data.Search, _ = query["search"].(string)
 	data.Search = strings.TrimSpace(data.Search)
@@ -432,7 +425,7 @@ func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) (send func(
 	}
 	found, more, err := p.Queries.Public(r.Context(), data.Search, galleryLength, (number-1)*galleryLength)
 	if err != nil {
-		return nil, page.ErrNoDatabase(err)
+		return page.ErrNoDatabase(err)
 	}
 	for _, q := range found {
 		address := strings.TrimPrefix(q.Named, p.PublicURL)
@@ -451,7 +444,7 @@ func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) (send func(
 	w.Header().Set("Vary", page.Vary)
 	content := p.Content(l, GalleryPath, page.Head{}, data)
 	content.Markdown = page.WithQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
-	return p.prepare(r, http.StatusOK, "gallery", content, "public, max-age=30")
+	return p.send(w, r, http.StatusOK, "gallery", content, "public, max-age=30")
 }
 
 func galleryURL(search string, number int) string {
@@ -462,8 +455,13 @@ func galleryURL(search string, number int) string {
 	return GalleryPath + "?" + query.Encode()
 }
 
-// fail writes an error page.
+// fail writes an error page. The form for other sites shows the error itself, unless the
+// server failed.
 func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
+	address, isEmbed := saved.CutEmbed(r.URL.Path)
+	if isEmbed && problem.Of(err).Code.Status() < http.StatusInternalServerError && p.render(w, r, "embed", &queryPage{View: &saved.View{Address: address, Err: err}}) == nil {
+		return
+	}
 	l := languageOf(r)
 	data := page.ErrorPage{More: page.Suggestion{Path: GalleryPath, Name: l.Text("View public queries")}}
 	switch problem.Of(err).Code {

@@ -76,27 +76,16 @@ in
 
 // grafana returns the target of a panel, for the Infinity data source.
 func grafana(address string, columns []saved.Column) string {
-	type column struct {
-		Selector string `json:"selector"`
-		Text     string `json:"text"`
-		Type     string `json:"type"`
-	}
-	target := struct {
-		RefID      string            `json:"refId"`
-		Type       string            `json:"type"`
-		Source     string            `json:"source"`
-		Parser     string            `json:"parser"`
-		Format     string            `json:"format"`
-		URL        string            `json:"url"`
-		URLOptions map[string]string `json:"url_options"`
-		Columns    []column          `json:"columns"`
-	}{"A", items.CSV, "url", "backend", "table", address, map[string]string{"method": "GET"}, nil}
+	type object = map[string]any
+	var selected []object
 	types := map[string]string{"integer": "number", "number": "number", "date": "timestamp", "datetime": "timestamp"}
 	for _, c := range columns {
 		heading, _ := (&table{Grid: &saved.Grid{Columns: []string{c.Name}}}).words(lang.English, 0, catalog{})
-		target.Columns = append(target.Columns, column{c.Name, heading, cmp.Or(types[c.Field().Type], "string")})
+		selected = append(selected, object{"selector": c.Name, "text": heading, "type": cmp.Or(types[c.Field().Type], "string")})
 	}
-	text, err := json.Marshal(target, json.Deterministic(true), jsontext.WithIndent("  "))
+	text, err := json.Marshal(object{
+		"refId": "A", "type": items.CSV, "source": "url", "parser": "backend", "format": "table", "url": address, "url_options": object{"method": "GET"}, "columns": selected,
+	}, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return ""
 	}

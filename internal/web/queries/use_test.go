@@ -29,7 +29,7 @@ func newPages(t *testing.T, queries ...saved.BuiltIn) *Pages {
 		Store: s, Executor: graphtest.New(graph.Config{Catalog: s, Cache: memory}), Cache: memory, Log: log, BuiltIn: queries,
 	})
 	check.OK(t, err)
-	return &Pages{Service: page.Service{PublicURL: "https://palmares.example", Credit: "Source : palmares"}, Queries: all, Visitors: ending{func() {}}}
+	return &Pages{Service: page.Service{PublicURL: "https://palmares.example", Credit: "Source : palmares"}, Queries: all}
 }
 
 func (p *Pages) get(path string, headers ...string) *httptest.ResponseRecorder {

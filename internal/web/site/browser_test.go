@@ -45,7 +45,7 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 	mux := http.NewServeMux()
 	mux.Handle("/", site)
 	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets))
-	mux.Handle(status.Path, status.NewPage(status.Config{Service: page.Service{ServiceName: "palmares", Log: log}, Store: s, Healthy: func() bool { return true }}))
+	mux.Handle(status.Path, status.NewPage(status.Config{Service: page.Service{ServiceName: "palmares", Log: log}, Store: s, DownSince: func() time.Time { return time.Time{} }}))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return site, server.URL

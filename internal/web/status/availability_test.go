@@ -1,13 +1,14 @@
 package status
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
@@ -44,7 +45,7 @@ func TestFaultOfTenMinutes(t *testing.T) {
 		two.write(t.Context(), true)
 		at.pass(writeDelay)
 
-		shown := NewPage(Config{Service: page.Service{PublicURL: "https://palmares.example", Log: quiet}, Store: s, Healthy: alwaysHealthy})
+		shown := NewPage(Config{Service: page.Service{PublicURL: "https://palmares.example", Log: quiet}, Store: s, DownSince: neverDown})
 		shown.now = at.now
 		w := httptest.NewRecorder()
 		shown.ServeHTTP(w, httptest.NewRequest("GET", "/status", nil))
@@ -56,8 +57,8 @@ func TestFaultOfTenMinutes(t *testing.T) {
 		var got report
 		check.OK(t, json.Unmarshal(w.Body.Bytes(), &got))
 		start := time.Date(2026, 11, 15, 12, 20, 0, 0, time.UTC)
-		if got.Status != "operational" || got.Objective != 0.99 || got.Minutes != 60 || got.Available != 50 || len(got.Days) != 1 || got.Days[0] != (reportedDay{"2026-11-15", 60, 50}) ||
-			len(got.Incidents) != 1 || !got.Incidents[0].Start.Equal(start) || !got.Incidents[0].End.Equal(start.Add(10*time.Minute)) || got.Incidents[0].Unavailable != 10 {
+		if got.Status != "operational" || got.Objective != 0.99 || got.Minutes != 60 || got.Available != 50 || !strings.Contains(w.Body.String(), `"days":[{"date":"2026-11-15","minutes":60,"available":50}]`) ||
+			len(got.Incidents) != 1 || !got.Incidents[0].Start.Equal(start) || !got.Incidents[0].End.Equal(start.Add(10*time.Minute)) || got.Incidents[0].Down != 10 {
 			t.Errorf("got %s, want 10 of 60 minutes unavailable, from 12:20 to 12:30", w.Body)
 		}
 		if left := got.ErrorBudget; fmt.Sprintf("%.2f %.2f", left.Minutes, left.Remaining) != "0.60 -9.40" {

@@ -34,26 +34,24 @@ type outage struct{ start, end int } // minutes; end is the first that is up
 
 // Incident is one or more outages at about the same time.
 type Incident struct {
-	outage
-	down    int // minutes down
-	Ongoing bool
+	Start time.Time  `json:"start"`       // identifies it
+	End   *time.Time `json:"end"`         // nil while it lasts
+	Down  int        `json:"unavailable"` // minutes
+	end   int        // the first minute that is up
 }
-
-// Start returns when the incident began, which identifies it.
-func (i Incident) Start() time.Time { return timeOf(i.start) }
-
-// End returns when an incident that is not ongoing was over.
-func (i Incident) End() time.Time { return timeOf(i.end) }
 
 // downtime returns for how long the service was down.
 func (i Incident) downtime(l lang.Language) string {
-	if i.down < 60 {
-		return l.Plural(i.down, "%d minute|%d minutes")
+	if i.Down < 60 {
+		return l.Plural(i.Down, "%d minute|%d minutes")
 	}
-	return l.Text("%d h %d min", i.down/60, i.down%60)
+	return l.Text("%d h %d min", i.Down/60, i.Down%60)
 }
 
-const selectUp = "SELECT id FROM minutes WHERE id >= $1 AND id < $2 AND " + isUp + " ORDER BY id"
+// selectOutages returns the gaps between the available minutes of a period and its end.
+const selectOutages = `SELECT begun, id FROM (SELECT coalesce(lag(id) OVER (ORDER BY id) + 1, $1) AS begun, id FROM (
+	SELECT id FROM minutes WHERE id >= $1 AND id < $2 AND ` + isUp + ` UNION ALL SELECT CAST($2 AS bigint)
+) AS up) AS gaps WHERE begun < id ORDER BY id`
 
 // readOutages returns the outages of days, oldest first. It reads only days with
 // minutes down, which are few, and omits an outage that began before the first
@@ -63,30 +61,19 @@ func readOutages(ctx context.Context, s *store.Store, days []Day) (all []outage,
 		if day.Up == day.Minutes {
 			continue
 		}
-		end := day.start + day.Minutes
-		next := day.start // the minute after the last one that was up
-		downUntil := func(minute int) {
-			switch last := len(all) - 1; {
-			case next == minute:
-			case last >= 0 && all[last].end == next: // over midnight
-				all[last].end = minute
-			default:
-				all = append(all, outage{next, minute})
-			}
-		}
 		err := store.ScanRows(ctx, s.Keys, func(rows *sql.Rows) error {
-			var up int
-			if err := rows.Scan(&up); err != nil {
-				return err
+			var o outage
+			err := rows.Scan(&o.start, &o.end)
+			if last := len(all) - 1; last >= 0 && all[last].end == o.start { // over midnight
+				all[last].end = o.end
+			} else {
+				all = append(all, o)
 			}
-			downUntil(up)
-			next = up + 1
-			return nil
-		}, selectUp, next, end)
+			return err
+		}, selectOutages, day.start, day.start+day.Minutes)
 		if err != nil {
 			return nil, err
 		}
-		downUntil(end)
 	}
 	if len(all) > 0 && all[0].start == minuteOf(days[0].Date) {
 		all = all[1:]
@@ -102,16 +89,19 @@ func incidents(outages []outage, downSince, now time.Time) (all []Incident) {
 	}
 	for _, o := range outages {
 		if last := len(all) - 1; last >= 0 && o.start-all[last].end <= sameIncident {
-			all[last].down += max(0, o.end-max(o.start, all[last].end))
+			all[last].Down += max(0, o.end-max(o.start, all[last].end))
 			all[last].end = max(all[last].end, o.end)
 		} else {
-			all = append(all, Incident{outage: o, down: o.end - o.start})
+			all = append(all, Incident{Start: timeOf(o.start), Down: o.end - o.start, end: o.end})
 		}
 	}
-	if !downSince.IsZero() {
-		all[len(all)-1].Ongoing = true
+	for i := range all {
+		all[i].End = new(timeOf(all[i].end))
 	}
-	all = slices.DeleteFunc(all, func(i Incident) bool { return i.down < minIncident })
+	if !downSince.IsZero() {
+		all[len(all)-1].End = nil
+	}
+	all = slices.DeleteFunc(all, func(i Incident) bool { return i.Down < minIncident })
 	slices.Reverse(all)
 	return all
 }
@@ -130,14 +120,14 @@ func (p *Page) feed(data *snapshot) (*cache.Entry, error) {
 	}
 	for _, i := range data.Incidents[:min(len(data.Incidents), maxFeedEntries)] {
 		e := atomxml.Entry{
-			ID: atomxml.Tag(p.PublicURL, "status/"+i.Start().Format("2006-01-02T15:04Z")), Links: []atomxml.Link{status},
-			Title: atomxml.Text("Resolved: unavailable for " + i.downtime(lang.English)), Updated: atomxml.Time{Time: i.End()},
+			ID: atomxml.Tag(p.PublicURL, "status/"+i.Start.Format("2006-01-02T15:04Z")), Links: []atomxml.Link{status},
+			Title: atomxml.Text("Ongoing: unavailable since " + formatMinute(i.Start)), Updated: atomxml.Time{Time: i.Start},
 		}
-		end := formatMinute(i.End())
-		if i.Ongoing {
-			e.Title, e.Updated.Time, end = atomxml.Text("Ongoing: unavailable since "+formatMinute(i.Start())), i.Start(), "ongoing"
+		end := "ongoing"
+		if i.End != nil {
+			e.Title, e.Updated.Time, end = atomxml.Text("Resolved: unavailable for "+i.downtime(lang.English)), *i.End, formatMinute(*i.End)
 		}
-		e.Content = atomxml.Content{Type: "text", Text: atomxml.Text("Start: " + formatMinute(i.Start()) + "\nEnd: " + end + "\n" + incidentMessage)}
+		e.Content = atomxml.Content{Type: "text", Text: atomxml.Text("Start: " + formatMinute(i.Start) + "\nEnd: " + end + "\n" + incidentMessage)}
 		f.Entries = append(f.Entries, e)
 	}
 	if len(f.Entries) > 0 {

@@ -80,7 +80,7 @@ func TestIncidents(t *testing.T) {
 			outages, _ := lastOutages(t, s, now)
 			var got []string
 			for _, i := range incidents(outages, time.Time{}, now) {
-				got = append(got, i.Start().Format("15:04-")+i.End().Format("15:04: ")+i.downtime(lang.English))
+				got = append(got, i.Start.Format("15:04-")+i.End.Format("15:04: ")+i.downtime(lang.English))
 			}
 			check.Equal(t, strings.Join(got, ", "), want, "%q", minutes)
 		}
@@ -130,7 +130,7 @@ func TestFeedDuringOutage(t *testing.T) {
 		at := &fakeClock{Time: time.Date(2026, 11, 15, 23, 40, 0, 0, time.UTC)}
 		var failure error
 		r := newRecorder(s, at, &failure)
-		cfg := Config{Service: service, Store: s, Healthy: r.Healthy, DownSince: r.DownSince}
+		cfg := Config{Service: service, Store: s, DownSince: r.DownSince}
 		cfg.PublicURL = "https://palmares.example"
 		p := NewPage(cfg)
 		p.now = at.now

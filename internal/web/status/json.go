@@ -1,9 +1,11 @@
 package status
 
 import (
-	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
@@ -15,14 +17,14 @@ const JSONPath = "/status.json"
 
 // report is the page for programs. docs/api.md describes its fields.
 type report struct {
-	Status      string           `json:"status"` // operational or unavailable
-	ReadAt      time.Time        `json:"read_at"`
-	Objective   float64          `json:"objective"`
-	Minutes     int              `json:"minutes"`
-	Available   int              `json:"available"`
-	ErrorBudget budget           `json:"error_budget"`
-	Days        []reportedDay    `json:"days"`
-	Incidents   []reportedOutage `json:"incidents"`
+	Status      string     `json:"status"` // operational or unavailable
+	ReadAt      time.Time  `json:"read_at"`
+	Objective   float64    `json:"objective"`
+	Minutes     int        `json:"minutes"`
+	Available   int        `json:"available"`
+	ErrorBudget budget     `json:"error_budget"`
+	Days        []Day      `json:"days"`
+	Incidents   []Incident `json:"incidents"`
 }
 
 // budget is how many minutes may be unavailable without missing the objective, and how
@@ -30,18 +32,6 @@ type report struct {
 type budget struct {
 	Minutes   float64 `json:"minutes"`
 	Remaining float64 `json:"remaining"`
-}
-
-type reportedDay struct {
-	Date      string `json:"date"`
-	Minutes   int    `json:"minutes"`
-	Available int    `json:"available"`
-}
-
-type reportedOutage struct {
-	Start       time.Time  `json:"start"`
-	End         *time.Time `json:"end"` // null while it lasts
-	Unavailable int        `json:"unavailable"`
 }
 
 // budget returns the error budget of a period.
@@ -78,24 +68,12 @@ func (p *Page) serveData(w http.ResponseWriter, r *http.Request, write func(*sna
 
 func (s *snapshot) report() report {
 	all := report{
-		Status: "operational", ReadAt: s.ReadAt.UTC(), Objective: s.Target / 100, Minutes: s.Total.Minutes, Available: s.Total.Up,
-		ErrorBudget: s.Total.budget(), Days: []reportedDay{}, Incidents: []reportedOutage{},
+		Status: "operational", ReadAt: s.ReadAt.UTC(), Objective: Target / 100., Minutes: s.Total.Minutes, Available: s.Total.Up,
+		ErrorBudget: s.Total.budget(), Incidents: s.Incidents,
+		Days: slices.DeleteFunc(slices.Clone(s.Days), func(d Day) bool { return !d.Known() }),
 	}
 	if s.Unavailable {
 		all.Status = "unavailable"
-	}
-	for _, day := range s.Days {
-		if day.Known() {
-			all.Days = append(all.Days, reportedDay{day.Date.Format(time.DateOnly), day.Minutes, day.Up})
-		}
-	}
-	for _, i := range s.Incidents {
-		outage := reportedOutage{Start: i.Start(), Unavailable: i.down}
-		if !i.Ongoing {
-			end := i.End()
-			outage.End = &end
-		}
-		all.Incidents = append(all.Incidents, outage)
 	}
 	return all
 }

@@ -25,12 +25,8 @@ const Path = "/status"
 // Config configures the status page.
 type Config struct {
 	page.Service
-	Store *store.Store
-
-	Healthy func() bool // reports whether the database is available
-	// DownSince returns when it became unavailable, or zero. If DownSince is nil,
-	// incidents are shown only once they are over.
-	DownSince func() time.Time
+	Store     *store.Store
+	DownSince func() time.Time // returns when the database became unavailable, or zero
 }
 
 // Page shows the availability of the last days.
@@ -46,7 +42,6 @@ type snapshot struct {
 	Days        []Day
 	Total       Day
 	Today       Day
-	Target      float64
 	Since       time.Time // first day with data
 	ReadAt      time.Time
 	Unavailable bool // whether the database is unavailable now
@@ -92,7 +87,7 @@ var templates = page.NewTemplates(files, "templates", func(l lang.Language) temp
 	return template.FuncMap{
 		"date": func(t time.Time) string { return t.Format(time.DateOnly) }, "shortDay": l.ShortDay, "minute": l.Time,
 		"feed": func() string { return FeedPath }, "json": func() string { return JSONPath }, "down": func(i Incident) string { return i.downtime(l) },
-		"target":  func(percent float64) string { return l.Text("%s%%", l.Decimal(percent, 0, 2)) },
+		"target":  func() string { return l.Text("%s%%", l.Decimal(Target, 0, 2)) },
 		"percent": func(d Day) string { return d.percent(l) }, "chart": func(s *snapshot) template.HTML { return s.chart(l) },
 	}
 })
@@ -136,19 +131,15 @@ func (p *Page) content(l lang.Language, data any) page.Content {
 // read returns a fresh snapshot, reading it once for all concurrent visitors. While
 // that fails, they see the last snapshot.
 func (p *Page) read() (*snapshot, error) {
-	last, healthy := p.latest.Load(), p.Healthy()
-	if last == nil || healthy && p.now().Sub(last.ReadAt).Abs() >= freshFor {
+	last, downSince := p.latest.Load(), p.DownSince()
+	if last == nil || downSince.IsZero() && p.now().Sub(last.ReadAt).Abs() >= freshFor {
 		_, err, _ := p.reads.Do("", func() (any, error) { return nil, p.refresh() })
 		if last = p.latest.Load(); last == nil {
 			return nil, err
 		}
 	}
 	shown := *last
-	shown.Unavailable = !healthy
-	var downSince time.Time
-	if !healthy && p.DownSince != nil {
-		downSince = p.DownSince()
-	}
+	shown.Unavailable = !downSince.IsZero()
 	shown.Incidents = incidents(shown.outages, downSince, p.now())
 	return &shown, nil
 }
@@ -169,7 +160,7 @@ func (p *Page) refresh() error {
 		}
 		return err
 	}
-	s := &snapshot{Days: days, Total: total, Today: days[len(days)-1], Target: Target, ReadAt: now, outages: outages}
+	s := &snapshot{Days: days, Total: total, Today: days[len(days)-1], ReadAt: now, outages: outages}
 	if first := slices.IndexFunc(days, Day.Known); first >= 0 {
 		s.Since = days[first].Date
 	}
@@ -179,10 +170,10 @@ func (p *Page) refresh() error {
 
 // Day is the availability of one day, or of several.
 type Day struct {
-	Date    time.Time
-	Minutes int // since the first recorded minute
-	Up      int // available minutes
-	start   int // the first minute that counts
+	Date    time.Time `json:"date,format:DateOnly"`
+	Minutes int       `json:"minutes"`   // since the first recorded minute
+	Up      int       `json:"available"` // minutes
+	start   int       // the first minute that counts
 }
 
 // Known reports whether there is any data for the day.

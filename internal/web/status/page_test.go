@@ -32,13 +32,13 @@ func TestBudgetLeft(t *testing.T) {
 	}
 }
 
-func alwaysHealthy() bool { return true }
+func neverDown() time.Time { return time.Time{} }
 
 func TestPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		at := &fakeClock{Time: time.Date(2026, 11, 15, 0, 10, 0, 0, time.UTC)}
-		healthy := true
-		p := NewPage(Config{Service: service, Store: s, Healthy: func() bool { return healthy }})
+		var downSince time.Time
+		p := NewPage(Config{Service: service, Store: s, DownSince: func() time.Time { return downSince }})
 		p.now = at.now
 		get := func() *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
@@ -68,7 +68,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("got %d rows and %d bars, want %d and %d", rows, bars, shownDays, drawings)
 		}
 		s.Close()
-		healthy = false
+		downSince = at.Time
 		at.Time = at.Add(time.Hour)
 		got := get()
 		if text := got.Body.String(); got.Code != 200 || !strings.Contains(text, row) || !strings.Contains(text, "The database is unavailable") ||
@@ -81,7 +81,7 @@ func TestPage(t *testing.T) {
 // Errors are shown as pages too.
 func TestErrorPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		p := NewPage(Config{Service: service, Store: s, Healthy: alwaysHealthy})
+		p := NewPage(Config{Service: service, Store: s, DownSince: neverDown})
 		s.Close()
 		for method, want := range map[string]struct {
 			status int
@@ -106,7 +106,7 @@ func TestErrorPage(t *testing.T) {
 // Callers cannot fill the log with errors.
 func TestUnacceptableEncoding(t *testing.T) {
 	log := &testkit.Log{}
-	p := NewPage(Config{Service: service, Store: testkit.Open(t, testkit.SQLite(t)), Healthy: alwaysHealthy})
+	p := NewPage(Config{Service: service, Store: testkit.Open(t, testkit.SQLite(t)), DownSince: neverDown})
 	p.Log = slog.New(slog.NewTextHandler(log, nil))
 	r, w := httptest.NewRequest(http.MethodGet, Path, nil), httptest.NewRecorder()
 	r.Header.Set("Accept-Encoding", "identity;q=0")
@@ -120,7 +120,7 @@ func TestUnacceptableEncoding(t *testing.T) {
 func TestPageAfterWrongClock(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	at := &fakeClock{Time: time.Date(2027, 11, 15, 12, 0, 0, 0, time.UTC)}
-	p := NewPage(Config{Service: service, Store: s, Healthy: alwaysHealthy})
+	p := NewPage(Config{Service: service, Store: s, DownSince: neverDown})
 	p.now = at.now
 	if _, err := p.read(); err != nil {
 		t.Fatal(err)

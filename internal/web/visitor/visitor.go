@@ -31,14 +31,6 @@ const (
 	maxWait                = 4 * time.Second
 )
 
-// Budget is what pages need of a Limiter.
-type Budget interface {
-	// Identify returns the context of a request with its visitor.
-	Identify(r *http.Request) context.Context
-	// Start waits until a page may be rendered; done is called afterwards.
-	Start(ctx context.Context) (done func(), err error)
-}
-
 // Limiter decides when pages are rendered. A nil or zero one does not limit them.
 type Limiter struct {
 	proxies []netip.Prefix       // whose X-Forwarded-For counts
