@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 
 	"palmares/internal/core/lang"
@@ -16,8 +17,24 @@ const (
 	lead lang.Message = "Short, practical guides to the API. Every code sample is tested against a running server."
 )
 
-// GuideNames is the order in which guides are listed.
-var GuideNames = []string{"quick-start", "paging", "caching", "time-travel", "quotas", "embeddings", "webhooks", "dashboards", "files", "saved-queries", "agents", "editors"}
+// guideGroups are the guides by what readers want to do, in the order in which they are listed.
+var guideGroups = []struct {
+	title lang.Message
+	names []string
+}{
+	{"Start", []string{"quick-start", "agents"}},
+	{"Read the catalog", []string{"paging", "time-travel", "embeddings", "saved-queries", "dashboards", "files"}},
+	{"In production", []string{"caching", "quotas", "webhooks"}},
+	{"Publish a catalog", []string{"editors"}},
+}
+
+// GuideNames are the names of all guides in order.
+var GuideNames = func() (all []string) {
+	for _, group := range guideGroups {
+		all = append(all, group.names...)
+	}
+	return all
+}()
 
 // Patterns are those of the guides and the changelog, without its feed.
 var Patterns = []string{guidesPath, guidesPath + "/", guidesPath + ".md", changelogPath, changelogPath + ".md"}
@@ -79,6 +96,11 @@ func insertCode(prose, original string) (string, error) {
 	return text, nil
 }
 
+type guideGroup struct {
+	Title  string
+	Guides []*Guide
+}
+
 type guidePage struct {
 	Guide, Previous, Next *Guide // Previous and Next may be nil
 	Guides                []*Guide
@@ -86,9 +108,19 @@ type guidePage struct {
 }
 
 func (p *Pages) addGuides(l lang.Language) {
-	all, index := p.guides[l], "# "+l.Text("Guides")+"\n\n"+l.Text(lead)+"\n\n"
+	all, index := p.guides[l], "# "+l.Text("Guides")+"\n\n"+l.Text(lead)+"\n"
+	var groups []guideGroup
+	for _, group := range guideGroups {
+		from := slices.Index(GuideNames, group.names[0])
+		groups = append(groups, guideGroup{l.Text(group.title), all[from : from+len(group.names)]})
+	}
+	for _, group := range groups {
+		index += "\n## " + group.Title + "\n\n"
+		for _, one := range group.Guides {
+			index += fmt.Sprintf("- [%s](%s)\n  %s\n", one.Title, one.URL, one.Summary)
+		}
+	}
 	for i, one := range all {
-		index += fmt.Sprintf("- [%s](%s)\n  %s\n", one.Title, one.URL, one.Summary)
 		data := guidePage{Guide: one, Guides: all}
 		if i > 0 {
 			data.Previous = all[i-1]
@@ -101,7 +133,7 @@ func (p *Pages) addGuides(l lang.Language) {
 			return data, err
 		})
 	}
-	p.add(l, guidesPath, "index", index, func() (any, error) { return all, nil })
+	p.add(l, guidesPath, "index", index, func() (any, error) { return groups, nil })
 }
 
 // Guides returns all guides in English, in order.
