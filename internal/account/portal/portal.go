@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -406,6 +407,9 @@ func (p *Portal) show(v *visit, name string, data any) error {
 		reason := problem.Of(v.invalid)
 		if status = reason.Code.Status(); status >= http.StatusInternalServerError {
 			return v.invalid
+		}
+		if reason.RetryAfter > 0 {
+			v.w.Header().Set("Retry-After", strconv.Itoa(reason.Seconds()))
 		}
 		content.FormError, content.FormField, content.Form = reason.In(content.Language), reason.Param, v.PostForm
 	}

@@ -176,11 +176,8 @@ func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
 		return p.showEndpoint(v.rejected(problem.New(problem.Forbidden, "Webhooks require the Pro plan.")), e)
 	}
 	tested, err := p.Webhooks.Test(v.Context(), e)
-	if limit, reached := errors.AsType[*webhook.TestLimitError](err); reached {
-		v.w.Header().Set("Retry-After", strconv.Itoa(limit.Seconds()))
+	if err != nil {
 		return p.showEndpoint(v.rejected(err), e)
-	} else if err != nil {
-		return err
 	}
 	return p.redirect(v, fmt.Sprintf("/account/webhooks/%d?tested=%d", e.ID, tested.ID)) // so that reloading sends nothing
 }

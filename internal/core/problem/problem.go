@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"palmares/internal/core/lang"
 )
@@ -69,6 +70,8 @@ type Problem struct {
 	Message string
 	Cause   error  // for the log only
 	Param   string // the parameter or the field of a form that it is about, or ""
+	// RetryAfter is when the same request may succeed, or 0 if it is unknown.
+	RetryAfter time.Duration
 
 	format string // of Message, or ""
 	args   []any
@@ -88,6 +91,16 @@ func (p *Problem) For(param string) *Problem {
 	about.Param = param
 	return &about
 }
+
+// Wait returns the problem with the time after which the same request may succeed.
+func (p *Problem) Wait(retryAfter time.Duration) *Problem {
+	temporary := *p
+	temporary.RetryAfter = retryAfter
+	return &temporary
+}
+
+// Seconds returns RetryAfter in whole seconds, rounded up.
+func (p *Problem) Seconds() int { return int((p.RetryAfter + time.Second - 1) / time.Second) }
 
 // In returns the message in a language, for pages. API responses are in English.
 func (p *Problem) In(l lang.Language) string {
@@ -184,10 +197,12 @@ func write(w http.ResponseWriter, p *Problem, content map[string]any) {
 	if (status == http.StatusUnauthorized || status == http.StatusTooManyRequests) && header.Get("Vary") == "" {
 		header.Set("Vary", "Authorization") // the response depends on the caller
 	}
-	switch status {
-	case http.StatusUnauthorized:
+	switch {
+	case status == http.StatusUnauthorized:
 		header.Set("WWW-Authenticate", "Bearer")
-	case http.StatusServiceUnavailable:
+	case p.RetryAfter > 0:
+		header.Set("Retry-After", strconv.Itoa(p.Seconds()))
+	case status == http.StatusServiceUnavailable:
 		header.Set("Retry-After", retryAfter)
 	}
 	var buffer bytes.Buffer

@@ -482,7 +482,7 @@ func TestLastDelivery(t *testing.T) {
 
 func TestTestLimitWords(t *testing.T) {
 	for wait, want := range map[time.Duration]string{time.Millisecond: "Try again in 1 second.", 2 * time.Second: "Try again in 2 seconds."} {
-		got := (&TestLimitError{wait}).Error()
+		got := testLimit(wait).Error()
 		check.True(t, strings.HasSuffix(got, want), "%s: got %q, want %q", wait, got, want)
 	}
 }

@@ -27,23 +27,15 @@ const (
 	testWindow     = time.Minute
 )
 
-// TestLimitError reports that an account has reached the limit of test events.
-type TestLimitError struct {
-	RetryAfter time.Duration // until the next one may be sent
-}
-
-func (e *TestLimitError) Error() string { return e.Unwrap().Error() }
-
-// Unwrap returns the problem for the caller.
-func (e *TestLimitError) Unwrap() error {
-	if e.Seconds() == 1 {
-		return problem.New(problem.TooMany, "An account can send %d test events per minute. Try again in 1 second.", testsPerWindow)
+// testLimit is the error of an account that has reached the limit of test events.
+func testLimit(retryAfter time.Duration) error {
+	retryAfter = max(time.Second, retryAfter)
+	if retryAfter == time.Second {
+		return problem.New(problem.TooMany, "An account can send %d test events per minute. Try again in 1 second.", testsPerWindow).Wait(retryAfter)
 	}
-	return problem.New(problem.TooMany, "An account can send %d test events per minute. Try again in %d seconds.", testsPerWindow, e.Seconds())
+	seconds := int((retryAfter + time.Second - 1) / time.Second)
+	return problem.New(problem.TooMany, "An account can send %d test events per minute. Try again in %d seconds.", testsPerWindow, seconds).Wait(retryAfter)
 }
-
-// Seconds returns RetryAfter in whole seconds, rounded up.
-func (e *TestLimitError) Seconds() int { return max(1, int((e.RetryAfter+time.Second-1)/time.Second)) }
 
 // Test sends a test event to an endpoint and returns the attempt.
 func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (result *ent.Attempt, err error) {
@@ -100,7 +92,7 @@ func (w *Webhooks) reserveTest(ctx context.Context, e *ent.Endpoint, body []byte
 			Where(attempt.Type(TestType), attempt.AtGT(now.Add(-testWindow)), attempt.HasEndpointWith(endpoint.AccountID(e.AccountID))).
 			Order(ent.Desc(attempt.FieldAt)).Offset(testsPerWindow - 1).First(ctx)
 		if err == nil {
-			return &TestLimitError{nth.At.Add(testWindow).Sub(now)}
+			return testLimit(nth.At.Add(testWindow).Sub(now))
 		}
 		if !ent.IsNotFound(err) {
 			return err
@@ -131,7 +123,7 @@ func (c *testCounter) count(accountID int, now time.Time) error {
 	maps.DeleteFunc(c.sent, func(_ int, sent []time.Time) bool { return expired(sent[len(sent)-1]) })
 	sent := slices.DeleteFunc(c.sent[accountID], expired)
 	if len(sent) >= testsPerWindow {
-		return &TestLimitError{sent[0].Add(testWindow).Sub(now)}
+		return testLimit(sent[0].Add(testWindow).Sub(now))
 	}
 	c.sent[accountID] = append(sent, now)
 	return nil

@@ -174,8 +174,7 @@ func (p *Pages) showCost(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/json")
 	if !p.costs.Take(struct{}{}, 1) {
-		w.Header().Set("Retry-After", "1")
-		problem.Write(w, problem.New(problem.TooMany, "Too many cost estimates. Try again in a second."))
+		problem.Write(w, problem.New(problem.TooMany, "Too many cost estimates. Try again in a second.").Wait(time.Second))
 		return
 	}
 	var request struct {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"strconv"
 
 	"palmares/internal/core/lang"
 	"palmares/internal/core/problem"
-	"palmares/internal/web/visitor"
 )
 
 // ErrorPage is the page of an error. What is empty follows from the error.
@@ -68,7 +68,7 @@ func (s Service) Fail(w http.ResponseWriter, r *http.Request, err error, content
 	case status == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "60")
 	case reason.Code == problem.TooMany:
-		w.Header().Set("Retry-After", visitor.RetryAfter(err))
+		w.Header().Set("Retry-After", strconv.Itoa(cmp.Or(reason.Seconds(), 2)))
 	}
 	if waits := status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests; waits && r.Method == http.MethodGet {
 		data.Retry = cmp.Or(data.Retry, WithQuery(r.URL.EscapedPath(), r.URL.RawQuery))

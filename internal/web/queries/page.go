@@ -14,8 +14,6 @@ import (
 	"net/url"
 	"path"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -49,36 +47,33 @@ type Pages struct {
 // queryPage is the data of the page of a query, and of its form for other sites.
 type queryPage struct {
 	*saved.View
-	Owner     string // handle, or "" at the URL of a version
-	Fields    []field
-	Table     *table
-	Chart     *chart.Chart
-	Drawing   template.HTML // of the chart
-	Links     []link
-	Uses      []use
-	Images    []link // the chart as files
-	Explorer  string
-	Document  string // OpenAPI document of the owner, or ""
-	Permanent string
-	Share     string // URL of the page, or "" if it is private
-	Snippet   string // HTML that embeds the chart
-	Problem   string // what is wrong with the parameters
-	Wrong     string // name of the parameter that is wrong, or ""
-	Release   int
-	UpdatedAt string
-	Since     string // the day that the result starts with, if a parameter chooses it
+	Owner    string // handle, or "" at the URL of a version
+	Fields   []field
+	Table    *table
+	Chart    *chart.Chart
+	Drawing  template.HTML // of the chart
+	Uses     []use
+	Explorer string
+	Share    string // URL of the page, or "" if it is private
+	Snippet  string // HTML that embeds the chart
+	Problem  string // what is wrong with the parameters
+	Wrong    string // name of the parameter that is wrong, or ""
+	Since    string // the day that the result starts with, if a parameter chooses it
+	query    string // of the URL
+}
+
+// File returns the path of the result in another format.
+func (d *queryPage) File(extension string) string {
+	return page.WithQuery(d.Address+"."+extension, d.query)
 }
 
 // field is a parameter in the form.
 type field struct {
-	Name, Type, Value, Preset string
-	Label                     string // words for Name
-	Values                    []string
-	Repeats                   bool
-	IsRelative                bool // a date that may be relative to that of the edition
+	params.Param
+	Type, Value, Preset string
+	Label               string // words for Name
+	IsRelative          bool   // a date that may be relative to that of the edition
 }
-
-type link struct{ Name, Address string }
 
 const tableHeight = 480 // of a frame with a table, which scrolls
 
@@ -179,10 +174,10 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	if view.BuiltIn {
 		view.Title, view.Description = p.titleOf(r.Context(), l, view.Title, view.Text, view.Values), l.Text(lang.Message(view.Description))
 	}
-	data := &queryPage{View: view, Explorer: explorerURL(view), Permanent: saved.Path + view.Hash}
+	data := &queryPage{View: view, Explorer: explorerURL(view), query: r.URL.RawQuery}
 	data.Title = cmp.Or(view.Title, l.Text("Saved query"))
 	if handle, _, named := strings.Cut(strings.TrimPrefix(view.Address, saved.Path), "/"); named {
-		data.Owner, data.Document = handle, saved.Path+handle+"/openapi.json"
+		data.Owner = handle
 	}
 	for _, parameter := range view.Parameters {
 		f := fieldOf(parameter, r.URL.Query())
@@ -194,14 +189,6 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	given := r.URL.Query()
 	given.Del("token")
 	data.Uses = usesOf(l, p.PublicURL, view, given)
-	for _, format := range []string{"json", "csv", "ndjson"} {
-		if format != "csv" || len(view.Columns) > 0 {
-			data.Links = append(data.Links, link{strings.ToUpper(format), page.WithQuery(view.Address+"."+format, r.URL.RawQuery)})
-		}
-	}
-	if len(view.Columns) > 0 {
-		data.Links = append(data.Links, link{l.Text("Description of the columns"), page.WithQuery(view.Address+"."+saved.Metadata, r.URL.RawQuery)})
-	}
 	if view.Public {
 		data.Share = p.PublicURL + localPath(r, page.WithQuery(view.Address, withoutToken(r.URL)))
 	}
@@ -213,7 +200,7 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	}
 	height, style := tableHeight, fmt.Sprint(tableHeight, "px")
 	if data.Chart != nil {
-		caption := chart.Title(data.Chart.Title, l.Text("Edition %d", data.Release)+", "+l.DayOf(data.UpdatedAt))
+		caption := chart.Title(data.Chart.Title, l.Text("Edition %d", view.Result.Release)+", "+l.DayOf(view.Result.UpdatedAt))
 		if data.Since != "" {
 			caption = chart.Title(caption, l.Text("From")+" "+l.DayOf(data.Since))
 		}
@@ -223,10 +210,6 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 		embed := p.PublicURL + localPath(r, page.WithQuery(view.Address+"/embed", withoutToken(r.URL)))
 		data.Snippet = fmt.Sprintf(`<div style="container-type:inline-size"><iframe src="%s" title="%s" width="100%%" height="%d" loading="lazy" style="border:0;height:%s"></iframe></div>`, html.EscapeString(embed), html.EscapeString(data.Title), height, style)
 	}
-	for extension := range chart.ContentTypes {
-		data.Images = append(data.Images, link{strings.ToUpper(extension), page.LocalPath(l, page.WithQuery(view.Address+"."+extension, r.URL.RawQuery))})
-	}
-	slices.SortFunc(data.Images, func(a, b link) int { return strings.Compare(b.Name, a.Name) })
 	return data, nil
 }
 
@@ -250,7 +233,6 @@ func (p *Pages) titleOf(ctx context.Context, l lang.Language, title, text string
 
 // draw adds what a page shows of the result.
 func (d *queryPage) draw(ctx context.Context, l lang.Language, executor *graph.Executor) error {
-	d.Release, d.UpdatedAt = d.Result.Release, d.Result.UpdatedAt
 	for _, parameter := range d.Parameters {
 		since, given := d.Values[parameter.Name].(string)
 		if preset, ok := parameter.Default.(string); ok && !given {
@@ -258,7 +240,7 @@ func (d *queryPage) draw(ctx context.Context, l lang.Language, executor *graph.E
 		}
 		if parameter.Kind == "Date" && (parameter.Name == "from" || parameter.Name == "since") && since != "" && since != "previous" {
 			if d.Since = since; params.IsRelativeDate(since) {
-				d.Since = params.ResolveDate(since, d.UpdatedAt, "")
+				d.Since = params.ResolveDate(since, d.Result.UpdatedAt, "")
 			}
 		}
 	}
@@ -347,7 +329,7 @@ func withoutEmpty(u *url.URL) string {
 
 // fieldOf returns the input for a parameter.
 func fieldOf(p params.Param, given url.Values) field {
-	f := field{Name: p.Name, Type: "text", Value: given.Get(p.Name), Values: p.Values, Repeats: p.Repeats}
+	f := field{Param: p, Type: "text", Value: given.Get(p.Name)}
 	switch p.Kind {
 	case "Int":
 		f.Type = "number"
@@ -380,10 +362,9 @@ func explorerURL(view *saved.View) string {
 
 // galleryPage is the data of the gallery.
 type galleryPage struct {
-	Search   string
-	Queries  []galleryItem
-	Previous string // URLs of other pages, or ""
-	Next     string
+	Search         string
+	Queries        []galleryItem
+	Previous, Next int // pages, or 0
 }
 
 type galleryItem struct {
@@ -435,24 +416,13 @@ func (p *Pages) serveGallery(w http.ResponseWriter, r *http.Request) error {
 	for i := range data.Queries[:min(len(data.Queries), galleryImages)] {
 		data.Queries[i].Image = page.LocalPath(l, data.Queries[i].Address+"."+chart.Small)
 	}
-	if more {
-		data.Next = galleryURL(data.Search, number+1)
-	}
-	if number > 1 {
-		data.Previous = galleryURL(data.Search, number-1)
+	if data.Previous = number - 1; more {
+		data.Next = number + 1
 	}
 	w.Header().Set("Vary", page.Vary)
 	content := p.Content(l, GalleryPath, page.Head{}, data)
 	content.Markdown = page.WithQuery(page.MarkdownPath(GalleryPath), r.URL.RawQuery)
 	return p.send(w, r, http.StatusOK, "gallery", content, "public, max-age=30")
-}
-
-func galleryURL(search string, number int) string {
-	query := url.Values{"page": {strconv.Itoa(number)}}
-	if search != "" {
-		query.Set("search", search)
-	}
-	return GalleryPath + "?" + query.Encode()
 }
 
 // fail writes an error page. The form for other sites shows the error itself, unless the

@@ -397,7 +397,7 @@ func TestPageEscapesTexts(t *testing.T) {
 		}
 		page, err := templates.Render("query", page.Content{Data: &queryPage{
 			View:  &saved.View{Title: evil, Description: evil, Text: evil, Address: "/q/a/b"},
-			Owner: evil, Problem: evil, Wrong: "e", Share: evil, Snippet: evil, Table: shown, Chart: c, Fields: []field{{Name: evil, Value: evil, Preset: evil}, {Name: "e", Values: []string{evil}}},
+			Owner: evil, Problem: evil, Wrong: "e", Share: evil, Snippet: evil, Table: shown, Chart: c, Fields: []field{{Param: params.Param{Name: evil}, Value: evil, Preset: evil}, {Param: params.Param{Name: "e", Values: []string{evil}}}},
 		}})
 		check.OK(t, err)
 		check.Contains(t, string(page), `name="e" aria-invalid="true"`)

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -71,25 +70,7 @@ func NewLimiter(proxies []netip.Prefix) *Limiter {
 	return &Limiter{proxies: proxies, cpu: processTime, now: time.Now, visitors: map[quota.Subject]*visitor{}}
 }
 
-// OverBudget is the error for a visitor with no CPU time left.
-type OverBudget struct {
-	*problem.Problem
-	RetryAfter time.Duration
-}
-
-// Unwrap returns the problem that the visitor sees.
-func (e OverBudget) Unwrap() error { return e.Problem }
-
-// RetryAfter returns the header of that name for an error of Start.
-func RetryAfter(err error) string {
-	var over OverBudget
-	if errors.As(err, &over) {
-		return strconv.Itoa(int(over.RetryAfter / time.Second))
-	}
-	return "2"
-}
-
-var errBusy = problem.New(problem.TooMany, "Too many pages are being loaded at the same time. Try again in a few seconds.")
+var errBusy = problem.New(problem.TooMany, "Too many pages are being loaded at the same time. Try again in a few seconds.").Wait(2 * time.Second)
 
 type visitorKey struct{}
 
@@ -111,7 +92,7 @@ func (l *Limiter) Limit(next http.Handler, refuse func(http.ResponseWriter, *htt
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		done, err := l.Charge(r)
 		if err != nil {
-			w.Header().Set("Retry-After", RetryAfter(err))
+			w.Header().Set("Retry-After", strconv.Itoa(problem.Of(err).Seconds()))
 			refuse(w, r, err)
 			return
 		}
@@ -196,8 +177,8 @@ func (l *Limiter) startNext() {
 			return false
 		}
 		after := (over*burstRecovery + time.Second).Truncate(time.Second)
-		p.err = OverBudget{problem.New(problem.TooMany,
-			"Pages of your network have used up their computing time. Try again in %d seconds.", int(after/time.Second)), after}
+		p.err = problem.New(problem.TooMany,
+			"Pages of your network have used up their computing time. Try again in %d seconds.", int(after/time.Second)).Wait(after)
 		l.decide(p)
 		return true
 	})
