@@ -62,7 +62,18 @@ func (r *Release) IsTool(slug string) bool {
 }
 
 // IsComparison reports whether a published comparison has a slug.
-func (r *Release) IsComparison(slug string) bool { return r.FindComparisons(slug) != nil }
+func (r *Release) IsComparison(slug string) bool {
+	return Derived(r, func(r *Release) comparisonSlugs {
+		slugs := comparisonSlugs{}
+		for _, c := range r.Comparisons {
+			slugs[c.Slug] = true
+		}
+		return slugs
+	})[slug]
+}
+
+// comparisonSlugs is the slugs of all comparisons: a page asks about each of its events.
+type comparisonSlugs map[string]bool
 
 // domainSet is the domains of active tools.
 type domainSet map[string]bool
