@@ -167,40 +167,6 @@ func TestStreamHeartbeat(t *testing.T) {
 	expect(t, "streams beyond the server's limit", l.conns.extended(opened), 1)
 }
 
-func TestManyStreams(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := newStreamServer(t, s)
-		l.publish(t)
-		var all []*stream
-		for range 50 {
-			all = append(all, l.open(t))
-		}
-		expect(t, "open", l.OpenStreams(), 50)
-		l.publish(t)
-		l.executor.AnnounceRelease()
-		for _, one := range all {
-			check.Contains(t, one.events(t, 1)[0], `"release":2}`)
-			one.disconnect()
-		}
-		wait.Until(t, "disconnected streams are no longer counted", func() bool { return l.OpenStreams() == 0 })
-	})
-}
-
-func TestTooManyStreams(t *testing.T) {
-	l := newStreamServer(t, testkit.Open(t, testkit.SQLite(t)))
-	l.MaxStreams = 2
-	first := l.open(t)
-	l.open(t)
-	third := l.open(t)
-	body := strings.Join(collect(third), "")
-	check.Equal(t, third.StatusCode, 429)
-	check.Equal(t, third.Header.Get("Retry-After"), "30")
-	check.Contains(t, body, `"code":"TOO_MANY_REQUESTS"`)
-	first.disconnect()
-	wait.Until(t, "the stream is no longer counted", func() bool { return l.OpenStreams() == 1 })
-	expect(t, "now", l.open(t).StatusCode, 200)
-}
-
 func collect(s *stream) (lines []string) {
 	for line := range s.lines {
 		lines = append(lines, line)
@@ -221,19 +187,6 @@ func TestStreamsEnd(t *testing.T) {
 	expect(t, "new stream", l.open(t).StatusCode, 429)
 	check.Equal(t, l.server.Config.Shutdown(wait.Context(t)), nil)
 	expect(t, "open", l.OpenStreams(), 0)
-}
-
-func TestAnnounceNeverBlocks(t *testing.T) {
-	l := newStreamServer(t, testkit.Open(t, testkit.SQLite(t)))
-	l.open(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range 10_000 {
-			l.executor.AnnounceRelease()
-		}
-	}()
-	wait.Receive(t, "announcements do not block", done)
 }
 
 func TestInvalidStreams(t *testing.T) {
