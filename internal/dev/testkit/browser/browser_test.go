@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/browser"
