@@ -152,10 +152,6 @@ soak: build bin/bench ## Load a server for SOAK (default 10m), with an import ev
 faults: build bin/faults ## Inject faults into three servers and their services under load, and check what clients see (SHORT=1)
 	bin/faults $(if $(SHORT),-short) ./bin/palmares
 
-.PHONY: simulate
-simulate: ## Replay a simulated hour and print what happened (SEED=123, RUN=quotas to select a part)
-	SEED=$(or $(SEED),1) $(GO) test -v -run 'TestSimulation$$/$(RUN)' ./internal/dev/simulation
-
 .PHONY: bin/bench bin/faults
 bin/bench bin/faults:
 	$(GO) build -o $@ ./internal/dev/$(notdir $@)
@@ -176,11 +172,13 @@ verify: ## Check that the generated code is up to date
 contract: ## After a release: renew docs/contract, with which make test-full compares the documents of the API
 	TEST_TIER=full $(GO) test ./test/clients -run TestContract/current -update
 
+# Permissive licenses require only that their text is included, which make release does.
+LICENSES := 0BSD,Apache-2.0,BSD-2-Clause,BSD-3-Clause,BlueOak-1.0.0,CC0-1.0,ISC,MIT,MIT-0,PSF-2.0,Python-2.0,Unicode-DFS-2016,Unlicense,Zlib
 .PHONY: audit
-audit: build ## Check modules, licenses and known vulnerabilities
+audit: toolchain ## Check modules, licenses and known vulnerabilities
 	$(GO) mod verify
-	$(GO) build -C tools -o ../bin/tools/ ./licenses
-	bin/tools/licenses -npm $(WEB)/package-lock.json bin/palmares
+	$$($(GO) tool -C tools -n go-licenses) check ./cmd/palmares --ignore palmares --allowed_licenses=$(LICENSES) --logtostderr=false --stderrthreshold=FATAL
+	node tools/licenses.mjs $(WEB)/package-lock.json $(LICENSES)
 	@report=$$($(GO) tool govulncheck ./cmd/palmares 2>&1); code=$$?; printf '%s\n' "$$report"; \
 	case "$$code $$report" in \
 	0*) ;; \

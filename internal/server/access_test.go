@@ -22,6 +22,7 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 	"palmares/internal/server"
 	"palmares/internal/server/servertest"
 	"palmares/internal/transport/saved"
@@ -256,6 +257,8 @@ func TestCallsByEndpoint(t *testing.T) {
 		s.Get("/api/v1/openapi.json", authorized...) // free
 		s.Do(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_tool","arguments":{"slug":"plume"}}}`,
 			append(authorized, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")...)
+		wait.Until(t, "calls are saved while the server runs", func() bool { return s.Store.Read.Usage.Query().CountX(t.Context()) > 0 })
+		s.Get("/api/v1/tools/plume", authorized...)
 		stop()
 		check.OK(t, <-stopped) // it has saved all counts
 		got := map[string]int{}
@@ -266,10 +269,24 @@ func TestCallsByEndpoint(t *testing.T) {
 		}
 		want := map[string]int{
 			"/api/v1/stats": 2, "/api/embeddings/{slug}": 2, "/api/embeddings": 2, "/q/{handle}/{name}": 2, "/graphql": 4,
-			"/api/v1/tools/{slug}": 1, "/api/v1/tools": 1, "other": 1, "/mcp": 1,
+			"/api/v1/tools/{slug}": 2, "/api/v1/tools": 1, "other": 1, "/mcp": 1,
 		}
 		check.True(t, maps.Equal(got, want), "got %v, want %v", got, want)
 	})
+}
+
+// If Redis has never been reached, a server counts by itself, also what counts once a day.
+func TestCountsWithoutRedis(t *testing.T) {
+	s := servertest.New(t, func(c *server.Config) {
+		c.RedisURL, c.FilesMB, c.Database = "redis://"+testkit.FreeAddress(t), 100, testkit.SQLite(t)
+	})
+	key := s.Key(auth.Developer)
+	for _, request := range []struct{ path, left string }{
+		{"/api/v1/stats", "999"}, {"/api/v1/stats", "998"}, {"/files/releases/1/tools.parquet", "997"}, {"/files/releases/1/tools.parquet", "997"},
+	} {
+		got := s.Get(request.path, "Authorization", "Bearer "+key)
+		check.Equal(t, got.Header().Get("X-RateLimit-Remaining"), request.left, "%s: %d", request.path, got.Code)
+	}
 }
 
 // On a public server without a mail server, nobody can sign in, no links are logged, and

@@ -31,6 +31,7 @@ var update = flag.Bool("update", false, "write the expected files of scripts")
 //	piped FILE ARGS…      runs palmares with a file as its input, through a pipe
 //	publish-editions      imports the editions of the demo catalog
 //	empty                 uses another empty database of the same kind from here on
+//	receiver              starts a receiver of webhooks, and sets RECEIVER to its URL
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts := check.Try(filepath.Glob("script/*.txtar")).OK(t)
@@ -86,7 +87,8 @@ func runScript(script string, database func(t *testing.T) store.Config) func(t *
 						ts.Check(ts.Exec("palmares", "import", "edition"))
 					}
 				},
-				"empty": func(ts *testscript.TestScript, _ bool, _ []string) { use(database(t), ts.Setenv) },
+				"empty":    func(ts *testscript.TestScript, _ bool, _ []string) { use(database(t), ts.Setenv) },
+				"receiver": func(ts *testscript.TestScript, _ bool, _ []string) { ts.Setenv("RECEIVER", newInbox(t).URL) },
 			},
 		})
 	}

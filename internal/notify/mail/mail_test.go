@@ -96,19 +96,6 @@ func TestTemporaryRejection(t *testing.T) {
 	check.Equal(t, log.count("\n"), 1, "log %s", log)
 }
 
-func TestServerBecomesAvailable(t *testing.T) {
-	server := testkit.StartSMTP(t)
-	server.Stop()
-	m, log := newMailer(t, Config{URL: server.URL})
-	m.retryDelays = []time.Duration{10 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, time.Second}
-	run(t, m)
-	m.Enqueue(private(ana))
-	eventually(t, "the first attempt fails", func() bool { return log.count("connection refused") == 1 })
-	server.Start(t)
-	server.Wait(t, ana)
-	check.Equal(t, log.count("ERROR"), 0, "log: %s", log)
-}
-
 func TestLastAttemptFails(t *testing.T) {
 	server := testkit.StartSMTP(t)
 	server.Stop()

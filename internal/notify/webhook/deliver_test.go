@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -322,6 +323,27 @@ func TestDeletedWhileRead(t *testing.T) {
 		}))
 		s.sendDue(e)
 	})
+}
+
+// Events that were sent are not sent again if reading the next ones fails.
+func TestReadingFailsDuringRound(t *testing.T) {
+	t.Parallel()
+	s := newSQLiteFixture(t)
+	r, e := s.addReceiver()
+	first := s.publishTools(pageSize)
+	failing := true
+	s.Store.Read.JournalEntry.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+		return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+			if failing && len(r.all()) > 0 {
+				return nil, errors.New("no database")
+			}
+			return next.Query(ctx, q)
+		})
+	}))
+	check.Try(s.round(t.Context(), always, e.ID)).Fails(t)
+	failing = false
+	s.sendDue(e)
+	check.Slices(t, r.ids(), ids(first, pageSize+1))
 }
 
 // rejectSlug makes the receiver reject events with a slug.

@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -17,9 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"palmares/auth"
 	"palmares/ent"
-	"palmares/ent/attempt"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -285,29 +282,4 @@ func TestHostileReceivers(t *testing.T) {
 		check.True(t, got <= limit, "%s: got %d bytes read, want at most %d", name, got, limit)
 		check.Equal(t, m.dials.Load(), 1, "%s: connections", name)
 	}
-}
-
-// While many receivers are hostile, others get their events, and the attempts end.
-func TestHostileReceiversDelayNoOthers(t *testing.T) {
-	t.Parallel()
-	s := newSQLiteFixture(t)
-	s.timing.attempt = time.Second
-	good, _ := s.addReceiver()
-	owners, accounts := 0, auth.NewAccounts(s.Store)
-	var owner *ent.Account
-	for name, test := range hostiles {
-		if owners++; owner == nil || owners%MaxEndpoints == 0 {
-			owner = check.Try(accounts.Create(t.Context(), fmt.Sprintf("hostile-%d@example.com", owners), auth.Pro)).OK(t)
-		}
-		check.Try(s.Add(t.Context(), owner, NewEndpoint{URL: test.start(t)})).OK(t, name)
-	}
-	background(t, s.Run)
-	for release := range 3 {
-		s.publishTools(5)
-		good.wait(t, 6*(release+1))
-	}
-	eventually(t, "every endpoint has a recorded attempt", func() bool {
-		tried := check.Try(s.Store.Read.Attempt.Query().GroupBy(attempt.FieldEndpointID).Ints(t.Context())).OK(t)
-		return len(tried) == len(hostiles)+1
-	})
 }

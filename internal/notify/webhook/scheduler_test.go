@@ -61,6 +61,9 @@ func TestNoTakeoverAfterOutage(t *testing.T) {
 		leaseAs(t, s, "other", -time.Second)
 		started := s.newScheduler()
 		check.OK(t, started.poll(t.Context()))
+		since := started.steadySince
+		check.OK(t, started.poll(t.Context()))
+		check.Equal(t, started.steadySince, since, "polling without interruption since")
 		started.running.Wait()
 		// The database was unreachable for longer than the polls are apart.
 		started.polled, started.steadySince = time.Now().Add(-time.Hour), time.Now().Add(-2*time.Hour)
@@ -81,7 +84,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 		check.OK(t, own.poll(t.Context()))
 		<-arrived
 		leaseAs(t, s, own.server, -time.Second) // as after a while
-		own.renewed = time.Time{}
+		own.renewed = time.Now().Add(-s.timing.lease / 2)
 		check.OK(t, own.poll(t.Context()))
 		until := s.find(e.ID).LeasedUntil
 		check.True(t, !until.Before(time.Now()), "got a lease until %s, want it renewed", until)
@@ -106,7 +109,7 @@ func TestLostLeaseStopsWorker(t *testing.T) {
 		check.OK(t, own.poll(t.Context()))
 		<-arrived
 		leaseAs(t, s, "other", time.Hour)
-		own.renewed = time.Time{}
+		own.renewed = time.Now().Add(-s.timing.lease / 2)
 		check.OK(t, own.poll(t.Context()))
 		own.running.Wait()
 		check.Equal(t, len(r.all()), 1, "events")
@@ -116,12 +119,13 @@ func TestLostLeaseStopsWorker(t *testing.T) {
 	})
 }
 
-// A server that shuts down releases its leases. After a database error, a lease
-// expires instead, which delays the next attempt.
+// A server that shuts down, or has nothing more to send, releases its leases. After a
+// database error, a lease expires instead, which delays the next attempt.
 func TestLeaseAfterWork(t *testing.T) {
 	t.Parallel()
 	eachFixture(t, func(t *testing.T, s *fixture) {
-		e := s.add(NewEndpoint{URL: newReceiver(t).URL})
+		s.timing.work = time.Hour
+		r, e := s.addReceiver()
 		s.publishTools(1)
 		own := s.newScheduler()
 		leaseAs(t, s, own.server, time.Hour)
@@ -129,6 +133,12 @@ func TestLeaseAfterWork(t *testing.T) {
 		stop()
 		own.work(stopping, e.ID)
 		check.Equal(t, s.find(e.ID).LeasedBy, "", "lease of after shutdown")
+		leaseAs(t, s, own.server, time.Hour)
+		worked := make(chan struct{})
+		go func() { defer close(worked); own.work(t.Context(), e.ID) }()
+		wait.Receive(t, "the work ends when nothing is due", worked)
+		check.Equal(t, s.find(e.ID).LeasedBy, "", "lease of after work")
+		check.Equal(t, len(r.all()), 2, "events")
 		check.Equal(t, s.logs.String(), "", "log")
 	})
 }

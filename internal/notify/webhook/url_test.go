@@ -97,60 +97,6 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-// Addresses are checked when connecting, so host names cannot lead to this machine.
-func TestHostNamesOfThisMachine(t *testing.T) {
-	t.Parallel()
-	s := newSQLiteFixture(t)
-	r := newUnstarted(t)
-	r.StartTLS()
-	port := r.URL[strings.LastIndexByte(r.URL, ':'):]
-	s.Loopback = false
-	s.freezeClock()
-	for _, host := range []string{"localhost", "LocalHost"} {
-		e := s.add(NewEndpoint{URL: "https://" + host + port})
-		attempt := check.Try(s.Test(t.Context(), e)).OK(t)
-		check.Equal(t, attempt.Delivered, false, host)
-		check.Equal(t, attempt.Status, 0, host)
-		check.Equal(t, attempt.Response, "blocked: the host name resolves to a private network address", host)
-		check.OK(t, s.Remove(t.Context(), e))
-	}
-	// URLs that are already stored are checked too.
-	for _, host := range append(privateHosts, "2130706433", "0x7f000001", "127.1", "localhost.", "１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "127.0.0.1.") {
-		e := s.add(NewEndpoint{URL: "https://hooks.example"})
-		e.URL = "https://" + host + port
-		s.clock.advance(testWindow)
-		attempt := check.Try(s.Test(t.Context(), e)).OK(t)
-		if attempt.Delivered || attempt.Status != 0 || attempt.Response != "blocked: the host name resolves to a private network address" && attempt.Response != "the host name could not be resolved" {
-			t.Errorf("%s: got %+v, want it blocked", host, attempt)
-		}
-		check.OK(t, s.Remove(t.Context(), e))
-	}
-	check.Equal(t, len(r.all()), 0, "requests")
-}
-
-// Redirects are not followed.
-func TestRedirects(t *testing.T) {
-	t.Parallel()
-	s := newSQLiteFixture(t)
-	s.freezeClock()
-	inside, r := newReceiver(t), newReceiver(t)
-	for _, status := range []int{301, 302, 303, 307, 308, 300, 304} {
-		for _, to := range []string{inside.URL, "http://169.254.169.254/latest/meta-data", "/here", "file:///etc/passwd"} {
-			r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Location", to)
-				w.WriteHeader(status)
-			})
-			e := s.add(NewEndpoint{URL: r.URL})
-			s.clock.advance(testWindow)
-			attempt := check.Try(s.Test(t.Context(), e)).OK(t)
-			check.Equal(t, attempt.Delivered, false)
-			check.Equal(t, attempt.Status, status)
-			_ = s.Remove(t.Context(), e)
-		}
-	}
-	check.Equal(t, len(inside.all()), 0, "request at the redirect target")
-}
-
 // Proxies of the environment are not used: they would connect for us.
 func TestNoProxy(t *testing.T) {
 	transport := New(Config{}).transport.(*http.Transport)

@@ -37,15 +37,12 @@ type Config struct {
 	// Loopback allows endpoints on this machine, even over plain HTTP, for servers
 	// that are only reachable from this machine themselves.
 	Loopback bool
-	// Transport sends the requests. If it is nil, they only reach addresses that the
-	// policy allows.
-	Transport Transport
 }
 
 // Webhooks manages endpoints and delivers events to them.
 type Webhooks struct {
 	Config
-	transport  Transport
+	transport  transport
 	resolver   *net.Resolver // nil for the system's resolver
 	now        func() time.Time
 	timing     timing
@@ -61,9 +58,7 @@ type Webhooks struct {
 // New returns Webhooks that deliver nothing until Run is called.
 func New(cfg Config) *Webhooks {
 	w := &Webhooks{Config: cfg, now: time.Now, timing: defaultTiming, maxWorkers: defaultWorkers, tests: testCounter{sent: map[int][]time.Time{}}}
-	if w.transport = cfg.Transport; w.transport == nil {
-		w.transport = w.newTransport()
-	}
+	w.transport = w.newTransport()
 	return w
 }
 

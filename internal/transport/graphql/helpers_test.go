@@ -6,11 +6,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -48,13 +46,9 @@ func expect[T any](t testing.TB, what string, got, want T) {
 	check.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), what)
 }
 
-// serverLimit is the server's time limit for a request.
-const serverLimit = 10 * time.Second
-
-// streamServer serves streams with the time limits of the real server.
+// streamServer serves streams.
 type streamServer struct {
 	*graphql.Handler
-	conns    *connections
 	executor *graph.Executor
 	server   *httptest.Server
 	store    *store.Store
@@ -65,60 +59,10 @@ func newStreamServer(t *testing.T, s *store.Store) *streamServer {
 	t.Helper()
 	l := &streamServer{executor: newExecutor(s), store: s}
 	l.Handler = newHandler(l.executor)
-	l.server = httptest.NewUnstartedServer(l.Handler)
-	l.server.Config.ReadTimeout, l.server.Config.WriteTimeout = serverLimit, serverLimit
-	l.conns = &connections{Listener: l.server.Listener}
-	l.server.Listener = l.conns
-	l.server.Start()
+	l.server = httptest.NewServer(l.Handler)
 	t.Cleanup(l.server.Close)
 	t.Cleanup(l.Handler.Close)
 	return l
-}
-
-// connections records the write deadline of each connection.
-type connections struct {
-	net.Listener
-	mu  sync.Mutex
-	all []*trackedConn
-}
-
-type trackedConn struct {
-	net.Conn
-	mu    sync.Mutex
-	until time.Time
-}
-
-func (c *connections) Accept() (net.Conn, error) {
-	conn, err := c.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all = append(c.all, &trackedConn{Conn: conn})
-	return c.all[len(c.all)-1], nil
-}
-
-func (c *trackedConn) SetWriteDeadline(until time.Time) error {
-	c.mu.Lock()
-	c.until = until
-	c.mu.Unlock()
-	return c.Conn.SetWriteDeadline(until)
-}
-
-// extended counts the connections whose write deadline is later than the server's
-// limit for a request that started at the given time.
-func (c *connections) extended(started time.Time) (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, conn := range c.all {
-		conn.mu.Lock()
-		if conn.until.After(started.Add(serverLimit)) {
-			n++
-		}
-		conn.mu.Unlock()
-	}
-	return n
 }
 
 // publish imports a new release without announcing it.

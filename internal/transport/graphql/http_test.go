@@ -117,16 +117,6 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-func TestGet(t *testing.T) {
-	h := demoHandler(t)
-	get := func(params url.Values) *httptest.ResponseRecorder {
-		return serve(h, httptest.NewRequest(http.MethodGet, "/graphql?"+params.Encode(), nil))
-	}
-	got := get(url.Values{"query": {`query A($n: Int!) {tools(limit: $n) {items {slug}}} query B {feed {release}}`}, "operationName": {"A"}, "variables": {`{"n":1}`}})
-	expect(t, "GET", got.Body.String(), `{"data":{"tools":{"items":[{"slug":"bosco-et-matelots"}]}}}`)
-	check.Equal(t, get(url.Values{"query": {"{__typename}"}, "variables": {"{"}}).Code, 400, "invalid variables")
-}
-
 func TestPersistedQueries(t *testing.T) {
 	h := demoHandler(t)
 	// printf '{feed {release}}' | sha256sum
@@ -301,15 +291,5 @@ func TestDeprecatedFields(t *testing.T) {
 			check.Equal(t, got.Get("Sunset"), want[1], "%s: %v", query, got)
 			check.Equal(t, linked, want[0] != "", "%s: %v", query, got)
 		}
-	}
-}
-
-func TestErrorsLinkHelp(t *testing.T) {
-	h := demoHandler(t)
-	got := serve(h, httptest.NewRequest(http.MethodGet, "/graphql", nil))
-	check.Equal(t, got.Code, 400, got.Header())
-	check.True(t, slices.Contains(got.Header()["Link"], `</docs>; rel="help"`), "got %d %v, want 400 with a link to help", got.Code, got.Header())
-	if got := serve(h, httptest.NewRequest(http.MethodGet, "/graphql?query={stats{toolsTotal}}", nil)); got.Code != 200 || got.Header()["Link"] != nil {
-		t.Errorf("got %d %v, want 200 without it", got.Code, got.Header())
 	}
 }

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -157,16 +156,6 @@ func TestOrigins(t *testing.T) {
 	for origin, want := range map[string]bool{"http://localhost:6274": true, "http://[::1]:1": true, "https://palmares.example": true, "http://192.168.0.1": false} {
 		check.Equal(t, local.allow([]string{origin}), want, "%s on a local server", origin)
 	}
-}
-
-// A panic in a call does not end the process.
-func TestPanics(t *testing.T) {
-	c := onSQLite(t)
-	c.addTool("panic", "Panic", "Panics.", map[string]any{"type": "object"}, nil, func(context.Context, json.RawMessage) (*result, error) { panic("mistake") })
-	w := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"panic"}}`)
-	got := w.Body.String()
-	check.Contains(t, got, `"code":-32603`)
-	check.Lacks(t, got, "mistake")
 }
 
 // FuzzHandler checks that no MCP message causes a server error, and that every response is

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -95,39 +94,24 @@ var inputs = []struct{ name, line, want string }{
 	{"not JSON", "hello", "null -32700 The line is not valid JSON."},
 	{"half a message", `{"jsonrpc":"2.0","id":1,"meth`, "null -32700 The line is not valid JSON."},
 	{"two messages", rpc("1", "ping") + rpc("2", "ping"), "null -32700 The line is not valid JSON."},
-	{"NUL bytes", "\x00\x00\x00", "null -32700 The line is not valid JSON."},
 	{"invalid UTF-8", `{"jsonrpc":"2.0","id":1,"method":"` + "\xff\xfe" + `"}`, "null -32700 The line is not valid JSON."},
-	{"a lone surrogate", `{"jsonrpc":"2.0","id":1,"method":"\ud800"}`, "null -32700 The line is not valid JSON."},
 	{"a byte order mark", "\ufeff" + rpc("1", "ping"), "null -32700 The line is not valid JSON."},
 	{"a name twice", `{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, "null -32700 The line is not valid JSON."},
 	{"10 MB", rpc("1", "tools/call", `{"name":"`+strings.Repeat("x", 10_000_000)+`"}`), "null -32600 The message is larger than 100000 bytes."},
-	{"10 MB of brackets", strings.Repeat("[", 10_000_000), "null -32600 The message is larger than 100000 bytes."},
 	{"one byte too much", rpc("1", "ping", `{"x":"`+strings.Repeat("x", 100_001-len(rpc("1", "ping", `{"x":""}`)))+`"}`), "null -32600 The message is larger than 100000 bytes."},
 	{"the maximum size", rpc("1", "ping", `{"x":"`+strings.Repeat("x", 100_000-len(rpc("1", "ping", `{"x":""}`)))+`"}`), "1 ok"},
 	{"20,000 levels", strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), "null -32700 The line is not valid JSON."},
 
 	{"null", "null", notAMessage},
-	{"a number", "5", notAMessage},
-	{"an empty object", "{}", notAMessage},
 	{"an older version", `{"jsonrpc":"1.0","id":1,"method":"ping"}`, notAMessage},
-	{"names in upper case", `{"JSONRPC":"2.0","ID":1,"METHOD":"ping"}`, notAMessage},
-	{"a method as a number", `{"jsonrpc":"2.0","id":1,"method":5}`, notAMessage},
 	{"an object as ID", rpc(`{"a":1}`, "ping"), notAMessage},
-	{"5,000 levels of an ID", rpc(strings.Repeat("[", 5_000)+strings.Repeat("]", 5_000), "ping"), notAMessage},
 	{"another member", `{"jsonrpc":"2.0","id":1,"method":"ping","x":1}`, "1 ok"},
 	{"ID 0", rpc("0", "ping"), "0 ok"},
-	{"a negative ID", rpc("-7", "ping"), "-7 ok"},
-	{"an ID of 53 bits", rpc("9007199254740991", "ping"), "9007199254740991 ok"},
-	{"an empty ID", rpc(`""`, "ping"), `"" ok`},
 	{"a long ID", rpc(`"`+strings.Repeat("x", 50_000)+`"`, "ping"), `"xxxx`},
 
 	{"an unknown method", rpc("1", "tools/run", "{}"), "1 -32601 "},
-	{"an empty method", rpc("1", ""), "1 -32601 "},
 	{"params as a number", rpc("1", "tools/call", "5"), "1 -32602 "},
-	{"params as an array", rpc("1", "ping", "[]"), "1 -32602 "},
-	{"null params", rpc("1", "ping", "null"), "1 ok"},
 	{"no params", rpc("1", "tools/call"), "1 -32600 "},
-	{"a name as a number", rpc("1", "tools/call", `{"name":5}`), "1 -32602 "},
 	{"an unknown tool", rpc("1", "tools/call", `{"name":"x"}`), "1 -32602 "},
 	{"arguments as a string", rpc("1", "tools/call", `{"name":"get_tool","arguments":"x"}`), "1 ok"}, // an error for the model
 	{"an unknown revision", rpc("1", "tools/list", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01","io.modelcontextprotocol/clientCapabilities":{}}}`), "1 -32022 "},
@@ -135,7 +119,6 @@ var inputs = []struct{ name, line, want string }{
 	{"an invalid cursor", rpc("1", "tools/list", `{"cursor":"x"}`), "1 -32602 "},
 	{"an unknown prompt", rpc("1", "prompts/get", `{"name":"x"}`), "1 -32602 "},
 	{"a prompt without its argument", rpc("1", "prompts/get", `{"name":"choose_tool"}`), "1 -32602 task is required."},
-	{"an unknown resource", rpc("1", "resources/read", `{"uri":"file:///etc/passwd"}`), "1 -32602 "},
 	{"a resource of an unknown tool", rpc("1", "resources/read", `{"uri":"palmares://tools/plmue"}`), `1 -32602 slug: no tool has the slug "plmue".`},
 	{"an invalid completion", rpc("1", "completion/complete", `{}`), "1 -32602 "},
 	{"a subscription to a resource", rpc("1", "resources/subscribe", `{"uri":"palmares://schema"}`), "1 -32601 "},
@@ -143,11 +126,9 @@ var inputs = []struct{ name, line, want string }{
 	{"a second initialization", strings.TrimSpace(initialize), `"i" -32600 The session is already initialized.`},
 
 	{"a notification", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, ""},
-	{"an unknown notification", `{"jsonrpc":"2.0","method":"notifications/x","params":[1]}`, ""},
 	{"a notification of a method", `{"jsonrpc":"2.0","method":"tools/list"}`, ""},
 	{"a notification with an ID", rpc("1", "notifications/initialized"), "1 -32600 "},
 	{"the cancellation of an unknown request", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`, ""},
-	{"a cancellation with wrong params", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":[{}]}`, ""},
 	{"a cancellation of an object", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, ""},
 	{"a result", `{"jsonrpc":"2.0","id":1,"result":{}}`, ""},
 	{"no method", `{"jsonrpc":"2.0","id":1}`, ""},
@@ -198,29 +179,6 @@ func TestInvalidLines(t *testing.T) {
 	t.Logf("%d lines", len(inputs))
 }
 
-// Without initialize, methods of older revisions are rejected. Requests of the newest
-// revision need none.
-func TestRequestsBeforeInitialize(t *testing.T) {
-	v := converse(t, onSQLite(t))
-	newest := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}`
-	for _, e := range []struct{ line, want string }{
-		{rpc("1", "tools/list"), `1 0 method "tools/list" is invalid during session initialization`},
-		{"{", "null -32700 The line is not valid JSON. Send each message on a line of its own."},
-		{rpc("4", "ping"), "4 ok"},
-		{`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + rpc("5", "prompts/list"), `5 0 method "prompts/list" is invalid during session initialization`},
-		{strings.TrimSpace(initialize), `"i" ok`},
-		{rpc("7", "tools/list"), "7 ok"},
-	} {
-		v.send(e.line + "\n")
-		check.Equal(t, summarize(t, v.receive()), e.want, e.line)
-	}
-	v.end()
-	v = converse(t, onSQLite(t))
-	v.send(rpc("1", "tools/list", newest) + "\n")
-	check.Equal(t, summarize(t, v.receive()), "1 ok", "newest revision: want a result")
-	v.end()
-}
-
 // Everything before the end of the input gets its reply, even if the last line has no
 // end.
 func TestEndOfInput(t *testing.T) {
@@ -247,38 +205,6 @@ func TestEndOfInput(t *testing.T) {
 		}
 		slices.Sort(got) // replies may overtake each other
 		check.True(t, slices.EqualFunc(got, e.want, strings.HasPrefix), "%s: got %q, want %q", e.name, got, e.want)
-	}
-}
-
-// The server does not read much more than it has replied to, so that a client that
-// sends without reading does not use up the memory. All requests get one reply.
-func TestThousandsOfMessages(t *testing.T) {
-	const requests = 5_000
-	c := onSQLite(t)
-	texts := make([]string, requests)
-	for i := range texts {
-		method := []string{"ping", "resources/templates/list", "nothing"}[i%3]
-		texts[i] = rpc(fmt.Sprint(i), method) + "\n" + `{"jsonrpc":"2.0","method":"notifications/x"}` + "\n"
-	}
-	input := &countingReader{from: strings.NewReader(initialize + strings.Join(texts, ""))}
-	out, output := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- c.Run(t.Context(), input, output)
-		_ = output.Close()
-	}()
-	seen, ahead := map[string]bool{}, int64(0)
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		var reply struct{ ID json.RawMessage }
-		check.OK(t, json.Unmarshal(lines.Bytes(), &reply))
-		check.True(t, !seen[string(reply.ID)], "got a second reply to %s, want one", reply.ID)
-		seen[string(reply.ID)] = true
-		ahead = max(ahead, input.read.Load()-int64(len(seen)*len(texts[requests-1])))
-	}
-	check.OK(t, <-ended)
-	check.Equal(t, len(seen), requests+1)
-	if limit := int64(100*len(texts[requests-1]) + 100_000); ahead > limit { // a line may be as long
-		t.Errorf("got %d bytes read ahead of the replies, want at most %d", ahead, limit)
 	}
 }
 
@@ -312,20 +238,6 @@ func TestPendingRequestsAreLimited(t *testing.T) {
 	check.OK(t, c.Close())
 	<-pending
 }
-
-// countingReader counts the bytes that are read.
-type countingReader struct {
-	from io.Reader
-	read atomic.Int64
-}
-
-func (r *countingReader) Read(p []byte) (int, error) {
-	n, err := r.from.Read(p)
-	r.read.Add(int64(n))
-	return n, err
-}
-
-func (*countingReader) Close() error { return nil }
 
 // A line that is too long is skipped without being held in memory.
 func TestLongLinesUseNoMemory(t *testing.T) {

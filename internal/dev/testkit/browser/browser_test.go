@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp/kb"
-
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/browser"
@@ -62,66 +60,6 @@ func site(t testing.TB, files map[string]string) string {
 
 func TestMain(m *testing.M) { browser.Only(m) }
 
-func TestGoodPage(t *testing.T) {
-	address := site(t, map[string]string{
-		"/": `<script src=/a.js defer></script><p id=by-script>no</p>
-			<form action=/posted method=post><label>Word <input name=word id=field value=before></label>
-			<select name=pick aria-label=Pick><option>one<option>two</select><button>Send</button></form>
-			<p><a href=/slow>Slow</a><p><a href="#here">Within</a><p><a href=/redirect>Redirect</a>`,
-		"/posted": "<p>Posted.</p>",
-		"/slow":   "<p id=slow>Slow.</p>",
-		"/a.js":   `document.getElementById("by-script").textContent = "yes"`,
-	})
-	b := browser.Start(t)
-	p := b.Open(t, browser.Look{}, address+"/")
-	check.Equal(t, p.Status(), 200, "the status")
-	check.Equal(t, p.Text("#by-script"), "yes", "the script")
-	p.Axe()
-
-	var width int
-	p.Eval("innerWidth", &width)
-	check.Equal(t, width, 1280, "the width")
-	value := func(selector string) (value string) {
-		p.Eval("document.querySelector('"+selector+"').value", &value)
-		return value
-	}
-	check.Equal(t, value("#field"), "before", "the field")
-	p.Fill("select", "two")
-	check.Equal(t, value("select"), "two", "the choice")
-	check.Equal(t, p.Focused(), "select.pick", "the focus")
-	p.Fill("#field", "after")
-	check.Equal(t, p.Focused(), "input#field.word", "the focus")
-	p.FollowKey(kb.Enter)
-	check.Equal(t, p.URL(), address+"/posted", "the address")
-	check.Equal(t, p.Text("#word"), "after", "the posted word")
-
-	p.Go(address + "/")
-	p.Fill("#field", "")
-	check.Equal(t, value("#field"), "", "the emptied field")
-	p.Click("a[href='#here']")
-	check.Equal(t, p.URL(), address+"/#here", "the address")
-	p.Follow("a[href='/slow']")
-	check.Equal(t, p.Text("#slow"), "Slow.", "the slow page")
-	check.Equal(t, p.Exists("#nothing"), false, "an element")
-	p.Go(address + "/")
-	p.Follow("a[href='/redirect']")
-	check.Equal(t, p.URL(), address+"/", "the address")
-	for range 4 {
-		p.Press(kb.Tab)
-	}
-	check.Equal(t, p.Focused(), `a "Slow"`, "the focus")
-	p.FollowKey(kb.Enter)
-	check.Equal(t, p.Text("#slow"), "Slow.", "the slow page")
-
-	p.Go(address + "/")
-	for range 3 {
-		p.Press(kb.Tab)
-	}
-	check.Equal(t, p.Focused(), `button "Send"`, "the focus")
-	p.FollowKey(" ")
-	check.Equal(t, p.Text("#word"), "before", "the posted word")
-}
-
 func TestLooks(t *testing.T) {
 	address := site(t, map[string]string{
 		"/":       `<link rel=stylesheet href=/a.css><script src=/a.js defer></script><p id=by-script>no</p><form action=/posted method=post><input name=word><button>Send</button></form>`,
@@ -157,13 +95,6 @@ func TestCookies(t *testing.T) {
 	other.Go(address + "/")
 	check.Equal(t, other.Exists("#visitor"), true, "known in another tab")
 	check.Equal(t, b.Open(t, browser.Look{}, address+"/").Exists("#visitor"), false, "known elsewhere")
-}
-
-func TestErrorPage(t *testing.T) {
-	b := browser.Start(t)
-	p := b.Open(t, browser.Look{}, site(t, nil)+"/nowhere#there")
-	check.Equal(t, p.Status(), 404, "the status")
-	check.Equal(t, p.Text("p"), "Nothing here.", "the page")
 }
 
 func TestAxe(t *testing.T) {
