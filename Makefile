@@ -152,6 +152,10 @@ soak: build bin/bench ## Load a server for SOAK (default 10m), with an import ev
 faults: build bin/faults ## Inject faults into three servers and their services under load, and check what clients see (SHORT=1)
 	bin/faults $(if $(SHORT),-short) ./bin/palmares
 
+.PHONY: simulate
+simulate: ## Replay a simulated hour and print what happened (SEED=123, RUN=quotas to select a part)
+	SEED=$(or $(SEED),1) $(GO) test -v -run 'TestSimulation$$/$(RUN)' ./internal/dev/simulation
+
 .PHONY: bin/bench bin/faults
 bin/bench bin/faults:
 	$(GO) build -o $@ ./internal/dev/$(notdir $@)

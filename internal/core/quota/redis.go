@@ -89,12 +89,12 @@ return {granted, refunded, change}`)
 
 func redisKey(k key) string { return fmt.Sprintf("palmares:tally:%s:%x", k.day, uint64(k.subject)) }
 
-// NewRedis counts in the Redis server at a URL.
-func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
+// NewRedis counts in the Redis server at a URL. Options can replace how it connects.
+func NewRedis(url string, local *Counter, log *slog.Logger, options ...redis.DialOption) (*Redis, error) {
 	if err := CheckRedisURL(url); err != nil {
 		return nil, err
 	}
-	r := newRedis(url, local, log)
+	r := newRedis(url, local, log, options...)
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() {
@@ -105,10 +105,11 @@ func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
 	return r, nil
 }
 
-func newRedis(url string, local *Counter, log *slog.Logger) *Redis {
+func newRedis(url string, local *Counter, log *slog.Logger, options ...redis.DialOption) *Redis {
+	options = append([]redis.DialOption{redis.DialReadTimeout(dialTimeout), redis.DialWriteTimeout(redisTimeout)}, options...)
 	// One connection for requests and one for probes, which keep both in use.
 	pool := &redis.Pool{MaxIdle: 2, IdleTimeout: maxIdle, DialContext: func(ctx context.Context) (redis.Conn, error) {
-		return DialRedis(ctx, url, redis.DialReadTimeout(dialTimeout), redis.DialWriteTimeout(redisTimeout))
+		return DialRedis(ctx, url, options...)
 	}}
 	return &Redis{pool: pool, local: local, log: log, timeout: redisTimeout, unsent: map[key]tally{}, queue: make(chan *request, queueLength)}
 }

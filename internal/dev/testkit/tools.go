@@ -133,6 +133,17 @@ func Rounds(few, more int) int {
 // SeedVariable is the environment variable with the seed of tests that choose at random.
 const SeedVariable = "SEED"
 
+// GivenSeed returns the seed of the environment, if there is one.
+func GivenSeed(t testing.TB) (seed uint64, ok bool) {
+	t.Helper()
+	text := os.Getenv(SeedVariable)
+	if text == "" {
+		return 0, false
+	}
+	seed = check.Try(strconv.ParseUint(text, 10, 64)).OK(t, SeedVariable+" must be a number")
+	return seed, true
+}
+
 // Seed returns the seed of the environment, or another one in each run, and logs it, so
 // that a failure can be replayed.
 func Seed(t testing.TB) uint64 {
@@ -143,9 +154,9 @@ func Seed(t testing.TB) uint64 {
 // SeedOr returns the seed of the environment, or the usual one, and logs it.
 func SeedOr(t testing.TB, usual uint64) uint64 {
 	t.Helper()
-	seed := usual
-	if text := os.Getenv(SeedVariable); text != "" {
-		seed = check.Try(strconv.ParseUint(text, 10, 64)).OK(t, SeedVariable+" must be a number")
+	seed, ok := GivenSeed(t)
+	if !ok {
+		seed = usual
 	}
 	t.Logf("%s=%d", SeedVariable, seed)
 	return seed

@@ -229,15 +229,15 @@ func (w *Webhooks) checkURL(raw string) (string, error) {
 // policy says which receivers may be reached.
 func (w *Webhooks) policy() egress.Policy { return egress.Policy{Loopback: w.Loopback} }
 
-// transport sends requests. It is an http.Transport, except in tests.
-type transport interface {
+// Transport sends requests. It is an http.Transport, except in tests.
+type Transport interface {
 	http.RoundTripper
 	CloseIdleConnections()
 }
 
 // newTransport returns a transport that uses no proxy and connects only to public
 // addresses, no matter what a host name resolves to.
-func (w *Webhooks) newTransport() transport {
+func (w *Webhooks) newTransport() Transport {
 	return &http.Transport{
 		DialContext:            egress.Dialer(w.policy, w.resolver).DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,

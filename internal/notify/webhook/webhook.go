@@ -37,12 +37,15 @@ type Config struct {
 	// Loopback allows endpoints on this machine, even over plain HTTP, for servers
 	// that are only reachable from this machine themselves.
 	Loopback bool
+	// Transport sends the requests. If it is nil, they only reach addresses that the
+	// policy allows.
+	Transport Transport
 }
 
 // Webhooks manages endpoints and delivers events to them.
 type Webhooks struct {
 	Config
-	transport  transport
+	transport  Transport
 	resolver   *net.Resolver // nil for the system's resolver
 	now        func() time.Time
 	timing     timing
@@ -58,7 +61,9 @@ type Webhooks struct {
 // New returns Webhooks that deliver nothing until Run is called.
 func New(cfg Config) *Webhooks {
 	w := &Webhooks{Config: cfg, now: time.Now, timing: defaultTiming, maxWorkers: defaultWorkers, tests: testCounter{sent: map[int][]time.Time{}}}
-	w.transport = w.newTransport()
+	if w.transport = cfg.Transport; w.transport == nil {
+		w.transport = w.newTransport()
+	}
 	return w
 }
 
