@@ -72,7 +72,6 @@ type Config struct {
 	Errors     []rest.Field     // their statuses
 	Limits     string           // of a GraphQL request, in words
 	Guides     []*prose.Guide
-	Sections   []Section // of llms.txt, after the guides
 	// Samples returns examples from the current release.
 	Samples func(context.Context) (*rest.Samples, error)
 	// Run executes a query and returns its result as JSON.
