@@ -19,7 +19,6 @@ import (
 type keysPage struct {
 	Keys           []*ent.APIKey
 	Suspended      map[string]bool // by id
-	Plan           auth.Plan
 	MaxName        int
 	Today          allowance
 	PaymentDue     *time.Time
@@ -93,8 +92,8 @@ func (p *Portal) showKeys(v *visit) error {
 	}
 	plan, keys := auth.Plan(v.account.Plan), auth.Unrevoked(all)
 	return p.show(v, "keys", keysPage{
-		Plan: plan, MaxName: auth.MaxKeyName,
-		Newest: auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
+		MaxName: auth.MaxKeyName,
+		Newest:  auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
 		Today: allowanceOn(days[len(days)-1], v.account), PaymentDue: paymentDue(v.account, customer, p.now()),
 		HasRevokedKeys: len(all) > len(keys), Recent: recent, Usage: usageByKey(usage, all, applications), UsageDays: usageDays,
 		Applications: applications,
