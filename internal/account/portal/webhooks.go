@@ -66,12 +66,6 @@ func (p *Portal) showEndpoints(v *visit) error {
 	})
 }
 
-type secretPage struct {
-	Endpoint *ent.Endpoint
-	Secret   string
-	Rotated  bool
-}
-
 func (p *Portal) addEndpoint(v *visit) error {
 	wanted := spec(v)
 	wanted.URL = strings.TrimSpace(v.PostFormValue("url"))
@@ -79,7 +73,7 @@ func (p *Portal) addEndpoint(v *visit) error {
 	if err != nil {
 		return p.showEndpoints(v.rejected(err))
 	}
-	return p.show(v, "secret", secretPage{Endpoint: added, Secret: added.Secret})
+	return p.show(v, "secret", added)
 }
 
 func (p *Portal) endpoint(v *visit) (*ent.Endpoint, error) {
@@ -179,11 +173,11 @@ func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
 }
 
 func (p *Portal) rotateSecret(v *visit, e *ent.Endpoint) error {
-	secret, err := p.Webhooks.Rotate(v.Context(), e)
+	rotated, err := p.Webhooks.Rotate(v.Context(), e)
 	if err != nil {
 		return err
 	}
-	return p.show(v, "secret", secretPage{Endpoint: e, Secret: secret, Rotated: true})
+	return p.show(v, "secret", rotated)
 }
 
 func (p *Portal) updateEndpoint(v *visit, e *ent.Endpoint) error {
