@@ -3,7 +3,6 @@ package portal
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -100,8 +99,7 @@ func (p *Portal) showKeys(v *visit) error {
 	})
 }
 
-// newKeyPage has the key in an example request and in the settings of an agent.
-type newKeyPage struct{ Name, Key, Curl, Agent string }
+type newKeyPage struct{ Name, Key, Example string }
 
 func (p *Portal) createKey(v *visit) error {
 	newest, err := strconv.ParseInt(v.PostFormValue("newest"), 10, 64)
@@ -112,9 +110,7 @@ func (p *Portal) createKey(v *visit) error {
 	if err != nil {
 		return p.showKeys(v.rejected(err))
 	}
-	curl := fmt.Sprintf(`curl -s -H "Authorization: Bearer %s" %s%s`, text, p.PublicURL, p.Example(v.Context()))
-	agent := fmt.Sprintf(`{"mcpServers": {"palmares": {"type": "http", "url": "%s/mcp", "headers": {"Authorization": "Bearer %s"}}}}`, p.PublicURL, text)
-	return p.show(v, "newkey", newKeyPage{Name: key.Name, Key: text, Curl: curl, Agent: agent})
+	return p.show(v, "newkey", newKeyPage{key.Name, text, p.Example(v.Context())})
 }
 
 func (p *Portal) key(v *visit) (*ent.APIKey, error) {
