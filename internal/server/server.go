@@ -242,8 +242,8 @@ func assemble(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	docs := apidocs.New(apidocs.Config{
 		Service: service, Schema: schemaText(), Document: rest.DocumentPath, Guides: texts.Guides(),
-		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(cfg.Limits), Sections: textSections(api), Samples: api.Samples,
-		Cache: engine.cache, Explain: api.Explain, Run: engine.runPublic, Cost: engine.cost, SavePath: "/account/queries/new", Key: account.Key,
+		Operations: api.Operations(), Objects: api.Objects(), Errors: rest.Errors(), Limits: limitsText(cfg.Limits), Samples: api.Samples,
+		Cache: engine.cache, Explain: api.Explain, Run: engine.runPublic, Cost: engine.cost, Key: account.Key,
 	})
 	statusPage := status.NewPage(status.Config{Service: service, Store: db, DownSince: recorder.DownSince})
 

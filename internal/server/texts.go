@@ -14,15 +14,11 @@ import (
 	"palmares/graph"
 	"palmares/graph/document"
 	"palmares/internal/account/billing"
-	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
-	"palmares/internal/transport/feeds"
 	"palmares/internal/transport/saved"
 	"palmares/internal/web/apidocs"
 	"palmares/internal/web/page"
-	"palmares/internal/web/site"
 	"palmares/internal/web/status"
-	"palmares/rest"
 )
 
 // examplePath returns a path that requires a key, as an example on the account pages.
@@ -94,52 +90,3 @@ func schemaText() string {
 }
 
 var definitionEnd = regexp.MustCompile(`(?m)^(\}|scalar .*|\)( repeatable)? on .*|directive .* on .*)\n`)
-
-// textSections returns the links of llms.txt.
-func textSections(api *rest.Handler) []apidocs.Section {
-	restLinks := []apidocs.Link{
-		{Name: "OpenAPI document", Path: rest.DocumentPath, Note: "Every path, parameter and response, as OpenAPI 3.0.3; as YAML at " + rest.YAMLPath + "."},
-		{Name: "Reference", Path: apidocs.MarkdownPath, Note: "The same as Markdown. The web version is at " + apidocs.ReferencePath + "."},
-	}
-	for _, o := range api.Operations() {
-		link := apidocs.Link{Name: o.Path, Path: o.Path, Note: o.Summary + "."}
-		if strings.Contains(o.Path, "{") {
-			link.Path = rest.DocumentPath // a path template is not a link
-		}
-		if o.RequiresKey {
-			link.Note += " Requires an API key."
-		}
-		restLinks = append(restLinks, link)
-	}
-	var eventLinks []apidocs.Link
-	for _, event := range journal.SchemaTypes {
-		link := apidocs.Link{Name: event, Path: journal.SchemasPath + event + ".json", Note: "JSON Schema of this event, in webhooks and in the change journal."}
-		if event == journal.EventsBatch {
-			link.Note = "JSON Schema of webhook requests with several events."
-		}
-		eventLinks = append(eventLinks, link)
-	}
-	return []apidocs.Section{
-		{Title: "REST", Links: restLinks},
-		{Title: "GraphQL", Links: []apidocs.Link{
-			{Name: "Schema", Path: apidocs.SchemaPath, Note: "All types and fields, with descriptions. Send queries to /graphql, as POST or QUERY with JSON or as GET: numbered pages, Relay connections, aggregates, the change journal, and a subscription as server-sent events."},
-			{Name: "Explorer", Path: apidocs.ExplorerPath, Note: "An editor to try queries in the browser."},
-		}},
-		{Title: "Feeds", Links: []apidocs.Link{
-			{Name: "Changes", Path: feeds.Path + "changes.atom", Note: "All changes to the catalog, as Atom."},
-			{Name: "Prices", Path: feeds.Path + "prices.atom", Note: "Price changes, as Atom."},
-			{Name: "Retired tools", Path: feeds.Path + "cimetiere.atom", Note: "Retired tools, as Atom."},
-			{Name: "Changelog", Path: feeds.Path + "changelog.atom", Note: "Changes to the API, as Atom; as Markdown at /changelog.md."},
-			{Name: "Incidents", Path: status.FeedPath, Note: "Service incidents, as Atom. The status page is at " + status.Path + "."},
-		}},
-		{Title: "Events", Links: eventLinks},
-		{Title: "About", Links: []apidocs.Link{
-			{Name: "Editions", Path: "/en/changes.md", Note: "What each release changed, and a list of all releases. Each has a page, such as /en/editions/1.md."},
-			{Name: "About", Path: "/en/about.md", Note: "Who publishes the catalog, and how to contact them."},
-			{Name: "How tools are tested", Path: "/en/method.md", Note: "What scores, verifiability and obsolescence mean."},
-			{Name: "License", Path: "/en/licence.md", Note: "The data is free to reuse, provided that you show the credit line."},
-			{Name: "Plans", Path: "/en/pricing.md", Note: "Quotas and prices."},
-			{Name: "Sitemap", Path: site.SitemapPath, Note: "The URLs of all pages, in English and French. Each page is also available as Markdown: add .md to its path."},
-		}},
-	}
-}

@@ -3,7 +3,6 @@ package portal
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -19,7 +18,6 @@ import (
 type keysPage struct {
 	Keys           []*ent.APIKey
 	Suspended      map[string]bool // by id
-	Plan           auth.Plan
 	MaxName        int
 	Today          allowance
 	PaymentDue     *time.Time
@@ -93,16 +91,15 @@ func (p *Portal) showKeys(v *visit) error {
 	}
 	plan, keys := auth.Plan(v.account.Plan), auth.Unrevoked(all)
 	return p.show(v, "keys", keysPage{
-		Plan: plan, MaxName: auth.MaxKeyName,
-		Newest: auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
+		MaxName: auth.MaxKeyName,
+		Newest:  auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
 		Today: allowanceOn(days[len(days)-1], v.account), PaymentDue: paymentDue(v.account, customer, p.now()),
 		HasRevokedKeys: len(all) > len(keys), Recent: recent, Usage: usageByKey(usage, all, applications), UsageDays: usageDays,
 		Applications: applications,
 	})
 }
 
-// newKeyPage has the key in an example request and in the settings of an agent.
-type newKeyPage struct{ Name, Key, Curl, Agent string }
+type newKeyPage struct{ Name, Key, Example string }
 
 func (p *Portal) createKey(v *visit) error {
 	newest, err := strconv.ParseInt(v.PostFormValue("newest"), 10, 64)
@@ -113,9 +110,7 @@ func (p *Portal) createKey(v *visit) error {
 	if err != nil {
 		return p.showKeys(v.rejected(err))
 	}
-	curl := fmt.Sprintf(`curl -s -H "Authorization: Bearer %s" %s%s`, text, p.PublicURL, p.Example(v.Context()))
-	agent := fmt.Sprintf(`{"mcpServers": {"palmares": {"type": "http", "url": "%s/mcp", "headers": {"Authorization": "Bearer %s"}}}}`, p.PublicURL, text)
-	return p.show(v, "newkey", newKeyPage{Name: key.Name, Key: text, Curl: curl, Agent: agent})
+	return p.show(v, "newkey", newKeyPage{key.Name, text, p.Example(v.Context())})
 }
 
 func (p *Portal) key(v *visit) (*ent.APIKey, error) {

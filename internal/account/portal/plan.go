@@ -22,10 +22,9 @@ type planPage struct {
 	RenewsAt     *time.Time
 	EndsAt       *time.Time
 	PaymentDue   *time.Time
-	Unpaid       bool   // a payment failed and Pro has ended
-	Incomplete   bool   // the first payment is not complete
-	Confirming   bool   // back from the checkout, but not Pro yet
-	Contact      string // email address of the operator, or ""
+	Unpaid       bool // a payment failed and Pro has ended
+	Incomplete   bool // the first payment is not complete
+	Confirming   bool // back from the checkout, but not Pro yet
 	Euros        int
 }
 
@@ -37,7 +36,7 @@ func (p *Portal) showPlan(v *visit) error {
 		return err
 	}
 	data := planPage{
-		Pro: auth.Plan(v.account.Plan) == auth.Pro, Manual: v.account.ManualPlan, CanSubscribe: p.Billing.Enabled(), Contact: p.Contact, Euros: billing.MonthlyEuros,
+		Pro: auth.Plan(v.account.Plan) == auth.Pro, Manual: v.account.ManualPlan, CanSubscribe: p.Billing.Enabled(), Euros: billing.MonthlyEuros,
 	}
 	if customer != nil {
 		data.Subscribed, data.Manageable = billing.Live(customer.Status), true

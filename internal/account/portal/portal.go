@@ -7,6 +7,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/netip"
@@ -338,7 +339,8 @@ var pages = page.NewTemplates(templateFiles, "templates", func(l lang.Language) 
 		"moment":    func(t time.Time) string { return l.ShortDay(t) + t.UTC().Format(", 15:04:05") },
 		"messageID": webhook.MessageID,
 		"filter":    webhook.FilterOf,
-		"terms":     auth.Plan.Terms,
+		"text":      func(s *string) string { return *s },
+		"terms":     func(plan any) auth.Terms { return auth.Plan(fmt.Sprint(plan)).Terms() },
 		"device":    deviceOf,
 		"events":    func() []string { return journal.Events },
 		"has":       slices.Contains[[]string],
@@ -394,7 +396,7 @@ func (p *Portal) content(v *visit, data any) page.Content {
 		c.Query = v.URL.RawQuery
 	}
 	if v.account != nil {
-		c.Email = v.account.Email
+		c.Email, c.Account = v.account.Email, v.account
 	}
 	return c
 }

@@ -19,18 +19,12 @@ import (
 // can triple the length of a query.
 const maxQueryForm = 3*saved.MaxDocument + MaxForm
 
-type queriesPage struct {
-	Queries []*saved.Query
-	Plan    auth.Plan
-	Handle  *string // nil if the account has none yet
-}
-
 func (p *Portal) showQueries(v *visit) error {
 	all, err := p.Queries.List(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
-	return p.show(v, "queries", queriesPage{all, auth.Plan(v.account.Plan), v.account.Handle})
+	return p.show(v, "queries", all)
 }
 
 // queryForm is the data of the form that creates or edits a query.
@@ -38,8 +32,7 @@ type queryForm struct {
 	saved.NewQuery
 	Variables                string         // of the explorer
 	Columns                  []saved.Column // the columns of the result
-	HasHandle                bool
-	Edited                   *saved.Query // nil for a new one
+	Edited                   *saved.Query   // nil for a new one
 	IsPreview                bool
 	Preview                  template.HTML // of the result, if it was requested
 	Explorer                 string
@@ -96,7 +89,7 @@ func (p *Portal) showForm(v *visit, edited *saved.Query, form queryForm) error {
 		form.Name, form.Title, form.Description, form.Chart = draft.Name, draft.Title, draft.Description, draft.Chart
 	}
 	form.Columns = draft.Columns
-	form.HasHandle, form.Edited, form.MaxTitle, form.MaxDescription = v.account.Handle != nil, edited, saved.MaxTitle, saved.MaxDescription
+	form.Edited, form.MaxTitle, form.MaxDescription = edited, saved.MaxTitle, saved.MaxDescription
 	form.Explorer = page.ExplorerURL(form.Text, form.Variables)
 	return p.show(v, "queryform", form)
 }

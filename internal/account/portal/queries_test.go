@@ -58,6 +58,7 @@ func TestQueries(t *testing.T) {
 		for _, action := range []string{"/token", "/revoke-token", "/delete"} {
 			check.Equal(t, ben.post("/account/queries/best"+action).Code, 404, "another account's query%s: status", action)
 		}
+		check.Contains(t, ana.get("/account/queries").text, "saved queries, handle ana<", "page with a query")
 		page = ben.post("/account/queries", "name", "best", "handle", "ana", "query", text)
 		check.Equal(t, page.Code, 400, "handle of another account")
 		check.Contains(t, page.text, "taken", "handle of another account")

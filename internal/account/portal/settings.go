@@ -20,17 +20,12 @@ import (
 	"palmares/internal/transport/saved"
 )
 
-type settingsPage struct {
-	Sessions []*ent.Session
-	Language string
-}
-
 func (p *Portal) showSettings(v *visit) error {
 	sessions, err := p.accounts.Sessions(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
-	return p.show(v, "settings", settingsPage{sessions, string(v.account.Language)})
+	return p.show(v, "settings", sessions)
 }
 
 func (p *Portal) setLanguage(v *visit) error {
@@ -73,7 +68,6 @@ func (p *Portal) signOutEverywhere(v *visit) error {
 
 type deletePage struct {
 	Keys, Endpoints int
-	HasQueries      bool // whether the account has ever saved a query
 	Subscribed      bool
 	HasInvoices     bool
 }
@@ -86,7 +80,7 @@ func (p *Portal) confirmDelete(v *visit) error {
 		return err
 	}
 	return p.show(v, "delete", deletePage{
-		Keys: len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasQueries: v.account.Handle != nil, HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
+		Keys: len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
 	})
 }
 

@@ -23,7 +23,6 @@ import (
 type endpointsPage struct {
 	Endpoints []*ent.Endpoint
 	Limit     int
-	Pro       bool
 	Choices   eventChoices
 }
 
@@ -63,16 +62,8 @@ func (p *Portal) showEndpoints(v *visit) error {
 		return err
 	}
 	return p.show(v, "webhooks", endpointsPage{
-		Endpoints: endpoints, Limit: webhook.MaxEndpoints, Pro: includesWebhooks(v.account), Choices: choices,
+		Endpoints: endpoints, Limit: webhook.MaxEndpoints, Choices: choices,
 	})
-}
-
-func includesWebhooks(acc *ent.Account) bool { return auth.Plan(acc.Plan).Terms().Webhooks }
-
-type secretPage struct {
-	Endpoint *ent.Endpoint
-	Secret   string
-	Rotated  bool
 }
 
 func (p *Portal) addEndpoint(v *visit) error {
@@ -82,7 +73,7 @@ func (p *Portal) addEndpoint(v *visit) error {
 	if err != nil {
 		return p.showEndpoints(v.rejected(err))
 	}
-	return p.show(v, "secret", secretPage{Endpoint: added, Secret: added.Secret})
+	return p.show(v, "secret", added)
 }
 
 func (p *Portal) endpoint(v *visit) (*ent.Endpoint, error) {
@@ -92,7 +83,6 @@ func (p *Portal) endpoint(v *visit) (*ent.Endpoint, error) {
 
 type endpointPage struct {
 	*ent.Endpoint
-	Pro       bool
 	Attempts  []*ent.Attempt
 	Next      map[int]*time.Time // when events are sent again, by number
 	Failed    bool               // only failed attempts are shown
@@ -138,7 +128,7 @@ func (p *Portal) showEndpointForm(v *visit, e *ent.Endpoint, form webhook.NewEnd
 		return err
 	}
 	data := endpointPage{
-		Endpoint: e, Pro: includesWebhooks(v.account), Attempts: attempts, Failed: query.Failed, Paged: query.Before > 0, Waiting: waiting,
+		Endpoint: e, Attempts: attempts, Failed: query.Failed, Paged: query.Before > 0, Waiting: waiting,
 		Postponed: e.NotBefore != nil && p.now().Before(*e.NotBefore), Tested: tested, Since: cmp.Or(v.PostFormValue("since"), p.now().UTC().Add(-24*time.Hour).Format(localTime)),
 		Choices: choices, Next: next,
 	}
@@ -172,7 +162,7 @@ func (p *Portal) showAttempt(v *visit, e *ent.Endpoint) error {
 }
 
 func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
-	if !includesWebhooks(v.account) {
+	if !auth.Plan(v.account.Plan).Terms().Webhooks {
 		return p.showEndpoint(v.rejected(problem.New(problem.Forbidden, "Webhooks require the Pro plan.")), e)
 	}
 	tested, err := p.Webhooks.Test(v.Context(), e)
@@ -183,11 +173,11 @@ func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
 }
 
 func (p *Portal) rotateSecret(v *visit, e *ent.Endpoint) error {
-	secret, err := p.Webhooks.Rotate(v.Context(), e)
+	rotated, err := p.Webhooks.Rotate(v.Context(), e)
 	if err != nil {
 		return err
 	}
-	return p.show(v, "secret", secretPage{Endpoint: e, Secret: secret, Rotated: true})
+	return p.show(v, "secret", rotated)
 }
 
 func (p *Portal) updateEndpoint(v *visit, e *ent.Endpoint) error {

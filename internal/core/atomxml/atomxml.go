@@ -88,8 +88,11 @@ func (t Time) MarshalText() ([]byte, error) {
 
 const mediaType = "application/atom+xml"
 
-// NewEntry returns a feed as a response.
+// NewEntry returns a feed as a response. It was updated when its first entry was.
 func NewEntry(f Feed, cacheControl string) (*cache.Entry, error) {
+	if len(f.Entries) > 0 {
+		f.Updated = f.Entries[0].Updated
+	}
 	out := bytes.NewBufferString(xml.Header)
 	encoder := xml.NewEncoder(out)
 	encoder.Indent("", "  ")

@@ -176,10 +176,9 @@ func (w *Webhooks) Find(ctx context.Context, acc *ent.Account, id int) (*ent.End
 }
 
 // Rotate gives an endpoint a new secret. For 24 hours, events are signed with both.
-func (w *Webhooks) Rotate(ctx context.Context, e *ent.Endpoint) (secret string, err error) {
-	secret = newSecret()
-	return secret, w.Store.Write.Endpoint.UpdateOneID(e.ID).SetSecret(secret).
-		SetFormerSecret(e.Secret).SetFormerUntil(w.now().UTC().Add(rotationPeriod)).Exec(ctx)
+func (w *Webhooks) Rotate(ctx context.Context, e *ent.Endpoint) (*ent.Endpoint, error) {
+	return w.Store.Write.Endpoint.UpdateOneID(e.ID).SetSecret(newSecret()).
+		SetFormerSecret(e.Secret).SetFormerUntil(w.now().UTC().Add(rotationPeriod)).Save(ctx)
 }
 
 // Update changes which events an endpoint receives, and how. The URL cannot be

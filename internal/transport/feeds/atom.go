@@ -344,9 +344,6 @@ func (h *Handler) document(f feed, list list, c *contents) atomxml.Feed {
 	if list.summary != nil {
 		d.Entries = append(d.Entries, h.summary(f, id, list.summary, c))
 	}
-	if len(d.Entries) > 0 {
-		d.Updated = d.Entries[0].Updated
-	}
 	return d
 }
 

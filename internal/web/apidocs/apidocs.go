@@ -72,7 +72,6 @@ type Config struct {
 	Errors     []rest.Field     // their statuses
 	Limits     string           // of a GraphQL request, in words
 	Guides     []*prose.Guide
-	Sections   []Section // of llms.txt, after the guides
 	// Samples returns examples from the current release.
 	Samples func(context.Context) (*rest.Samples, error)
 	// Run executes a query and returns its result as JSON.
@@ -82,8 +81,6 @@ type Config struct {
 	Explain func(target string) (query string, variables map[string]any, err error)
 	// Cost returns the cost of a query and its limit.
 	Cost func(ctx context.Context, query string, variables map[string]any) (cost, limit int, err error)
-	// SavePath is where the explorer posts a query to save it, or "".
-	SavePath string
 	// Key returns an API key of the signed-in user, or "".
 	Key func(*http.Request) string
 }
@@ -282,7 +279,7 @@ func readExamples(from embed.FS, folder string) (all []Example) {
 	return all
 }
 
-// explorer is the data of the explorer's script.
+// explorer is the data of the explorer, and of its script.
 type explorer struct {
 	Query      string            `json:"query"` // to open, or ""
 	Variables  string            `json:"variables"`
@@ -294,6 +291,7 @@ type explorer struct {
 	Examples   []Example         `json:"examples"`
 	Operations []rest.Operation  `json:"operations"`
 	CostPath   string            `json:"costPath"`
+	Note       string            `json:"-"` // what is wrong with the query to open, or ""
 }
 
 // showExplorer opens the query in the URL without running it.
@@ -313,23 +311,15 @@ func (p *Pages) showExplorer(w http.ResponseWriter, r *http.Request) error {
 		},
 	}
 	p.SetSecurityHeaders(w.Header(), appPolicy)
-	var note string
-	e.Query, e.Variables, note = p.queryToOpen(r)
+	e.Query, e.Variables, e.Note = p.queryToOpen(r)
 	e.Key = p.Key(r)
 	head := page.Head{Wide: true, Styles: style, Scripts: []string{p.built["explorer.js"]}}
 	l := lang.Of(r.Context())
-	var titles []string
-	e.Examples = slices.Clone(Examples)
-	for i, example := range Examples {
+	for _, example := range Examples {
 		title := l.Text(lang.Message(example.Title))
-		e.Examples[i].Query = strings.Replace(example.Query, example.Title, title, 1)
-		titles = append(titles, title)
+		e.Examples = append(e.Examples, Example{Title: title, Query: strings.Replace(example.Query, example.Title, title, 1)})
 	}
-	content := p.Content(l, ExplorerPath, head, struct {
-		Titles             []string // titles of the examples
-		Schema, Note, Save string
-		Script             explorer
-	}{titles, SchemaPath, note, p.SavePath, e})
+	content := p.Content(l, ExplorerPath, head, e)
 	content.Markdown = explorerText
 	if e.Key != "" {
 		return p.showWithKey(w, "explorer", content)

@@ -59,14 +59,13 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 			}
 			return len(query), 20_000, nil
 		},
-		Run:      func(context.Context, string) ([]byte, error) { return []byte(`{"answer":42}`), nil },
-		Objects:  []rest.Object{{Name: "ToolItem", Description: "A tool.", Fields: []rest.Field{{Name: "score", Type: "number or null", Description: "From 0 to 10."}}}},
-		Limits:   "a cost of 20000",
-		Errors:   []rest.Field{{Name: "404", Description: "Nothing has this slug."}},
-		Guides:   []*prose.Guide{{Title: "Caching", Summary: "Cache.", URL: "https://palmares.example/guides/caching.md", Markdown: "# Caching\n\nCache.\n"}},
-		Sections: []Section{{"REST", []Link{{"/api/v1/tools", "/api/v1/tools", "Tools."}}}},
-		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)", Log: slog.New(slog.DiscardHandler)},
-		Schema:   "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
+		Run:     func(context.Context, string) ([]byte, error) { return []byte(`{"answer":42}`), nil },
+		Objects: []rest.Object{{Name: "ToolItem", Description: "A tool.", Fields: []rest.Field{{Name: "score", Type: "number or null", Description: "From 0 to 10."}}}},
+		Limits:  "a cost of 20000",
+		Errors:  []rest.Field{{Name: "404", Description: "Nothing has this slug."}},
+		Guides:  []*prose.Guide{{Title: "Caching", Summary: "Cache.", URL: "https://palmares.example/guides/caching.md", Markdown: "# Caching\n\nCache.\n"}},
+		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)", Log: slog.New(slog.DiscardHandler)},
+		Schema:  "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
 		Operations: []rest.Operation{{Path: "/api/v1/tools/{slug}", Tag: "tools", Summary: "One tool", Details: "Not `<b>`.", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []rest.Parameter{{Param: params.Param{Name: "slug"}, InPath: true}}, Response: "`ToolItem`"}},
 		Explain: func(target string) (string, map[string]any, error) {
 			switch target {

@@ -83,7 +83,7 @@ func TestLLMs(t *testing.T) {
 	if !regexp.MustCompile(`\A# palmares\n\n> [^\n]+\n\n(- [^\n]+\n)+\n## Guides\n\n- \[`).MatchString(text) {
 		t.Errorf("got %s, want the form of llmstxt.org", text)
 	}
-	for _, want := range []string{"Source : palmares (", "search=", "`agents`, `code`.", "https://palmares.example/mcp ", "\n## REST\n\n- [/api/v1/tools](https://palmares.example/api/v1/tools): Tools.\n", "guides/caching.md): Cache.", "\n## Optional\n"} {
+	for _, want := range []string{"Source : palmares (", "search=", "`agents`, `code`.", "https://palmares.example/mcp ", "\n## REST\n\n- [OpenAPI document](https://palmares.example/api/v1/openapi.json): ", "- [/api/v1/tools/{slug}](https://palmares.example/api/v1/openapi.json): One tool.\n", "guides/caching.md): Cache.", "\n## Optional\n"} {
 		check.Contains(t, text, want)
 	}
 	full := get(t, handler, LLMsFullPath).Body.String()

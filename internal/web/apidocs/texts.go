@@ -7,29 +7,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"text/template"
 
+	"palmares/internal/catalog/journal"
 	"palmares/internal/core/cache"
 	"palmares/internal/web/page"
 	"palmares/rest"
 )
 
-// Section is a section of llms.txt (see llmstxt.org).
-type Section struct {
-	Title string
-	Links []Link
-}
-
-// Link is an entry of a section.
-type Link struct {
-	Name string
-	Path string // on this server
-	Note string
-}
-
 const explorerText = ExplorerPath + page.MarkdownSuffix
 
-var textTemplates = template.Must(template.ParseFS(assets, "templates/texts.md"))
+// textTemplates are the texts; that of llms.txt is in the form of llmstxt.org.
+var textTemplates = template.Must(template.New("").Funcs(template.FuncMap{"contains": strings.Contains}).ParseFS(assets, "templates/texts.md"))
 
 //go:embed worked/*.graphql
 var workedFiles embed.FS
@@ -41,6 +31,7 @@ var worked = readExamples(workedFiles, "worked")
 type textData struct {
 	Config
 	Categories []string
+	Events     []string // types with a JSON Schema
 	Examples   []Example
 	SchemaPath string
 	Worked     []workedQuery
@@ -55,7 +46,7 @@ type workedQuery struct {
 // showText sends one of the texts.
 func (p *Pages) showText(w http.ResponseWriter, r *http.Request, path string) error {
 	return p.withSamples(w, r, path, func(ctx context.Context, operations []rest.Operation, samples *rest.Samples) (*cache.Entry, error) {
-		data := textData{Config: p.Config, Categories: samples.Categories, Examples: Examples, SchemaPath: SchemaPath}
+		data := textData{Config: p.Config, Categories: samples.Categories, Events: journal.SchemaTypes, Examples: Examples, SchemaPath: SchemaPath}
 		data.Operations = operations
 		for _, example := range worked {
 			result := ""

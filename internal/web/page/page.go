@@ -80,7 +80,8 @@ type Content struct {
 	Head            Head
 	Data            any
 
-	Form url.Values // what was sent, if a form has an error
+	Form    url.Values // what was sent, if a form has an error
+	Account any        // of the signed-in user, for the pages about it
 }
 
 // Feed is an Atom feed.

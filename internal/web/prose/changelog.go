@@ -50,8 +50,5 @@ func (p *Pages) changelogFeed(text string) (*cache.Entry, error) {
 			Links: []atomxml.Link{alternate}, Content: atomxml.Content{Type: "html", Text: atomxml.Text(html)},
 		})
 	}
-	if len(feed.Entries) > 0 {
-		feed.Updated = feed.Entries[0].Updated
-	}
 	return atomxml.NewEntry(feed, page.Caching)
 }

@@ -50,7 +50,7 @@ type fact struct {
 	key      string
 	value    *string
 	required bool         // of every publisher
-	label    lang.Message // on the About page, which joins facts with the same one; "" for those that are not on it
+	label    lang.Message // on the About page, which joins successive facts with the same one; "" for those that are not on it
 }
 
 func (f *Facts) all() []fact {
@@ -115,14 +115,8 @@ var specialCharacters = regexp.MustCompile("[\\\\`*_\\[\\]<>#|~!]")
 
 // facts returns the list of the facts that are known.
 func (p *Pages) facts(l lang.Language) string {
-	var labels []lang.Message
-	values := map[lang.Message][]string{}
-	add := func(label lang.Message, value string) {
-		if !slices.Contains(labels, label) {
-			labels = append(labels, label)
-		}
-		values[label] = append(values[label], value)
-	}
+	var list []string
+	var label lang.Message
 	for _, fact := range p.Facts.all() {
 		text := *fact.value
 		if fact.label == "" || text == "" {
@@ -139,14 +133,15 @@ func (p *Pages) facts(l lang.Language) string {
 		if strings.HasSuffix(fact.key, "-phone") {
 			text = strings.ReplaceAll(text, " ", "\u00a0") // on one line
 		}
-		add(fact.label, specialCharacters.ReplaceAllString(text, `\$0`))
+		text = specialCharacters.ReplaceAllString(text, `\$0`)
+		if fact.label == label {
+			list[len(list)-1] += ", " + text
+			continue
+		}
+		label, list = fact.label, append(list, "- "+l.Text("**%s:** %s", l.Text(fact.label), text))
 	}
 	if p.Contact != "" {
-		add("Contact", p.contact(l))
-	}
-	var list []string
-	for _, label := range labels {
-		list = append(list, "- "+l.Text("**%s:** %s", l.Text(label), strings.Join(values[label], ", ")))
+		list = append(list, "- "+l.Text("**%s:** %s", l.Text("Contact"), p.contact(l)))
 	}
 	switch {
 	case p.Demo:

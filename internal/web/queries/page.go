@@ -52,7 +52,7 @@ type queryPage struct {
 	Table    *table
 	Chart    *chart.Chart
 	Drawing  template.HTML // of the chart
-	Uses     []use
+	Programs *programs     // nil without a CSV
 	Explorer string
 	Share    string // URL of the page, or "" if it is private
 	Snippet  string // HTML that embeds the chart
@@ -188,7 +188,7 @@ func (p *Pages) load(r *http.Request) (*queryPage, error) {
 	}
 	given := r.URL.Query()
 	given.Del("token")
-	data.Uses = usesOf(l, p.PublicURL, view, given)
+	data.Programs = programsOf(p.PublicURL, view, given)
 	if view.Public {
 		data.Share = p.PublicURL + localPath(r, page.WithQuery(view.Address, withoutToken(r.URL)))
 	}

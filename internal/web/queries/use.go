@@ -17,33 +17,29 @@ import (
 	"palmares/internal/web/page"
 )
 
-// use is what a reader pastes into a program to read the CSV of a query.
-type use struct {
-	ID, Name, Where, Code string // Where it is pasted
+// object is one of JSON.
+type object = map[string]any
+
+// programs is what a reader pastes into programs to read the CSV of a query. Values in URLs are
+// escaped, so that they cannot end the string that they are in.
+type programs struct {
+	Open, Address       string // URLs without and with a token
+	PowerQuery, Grafana string
 }
 
 // tokenPlace stands for a token, which the page replaces where JavaScript runs.
 const tokenPlace = "YOUR_TOKEN"
 
-// usesOf returns the uses of a query with the parameters of its page. Values in URLs are
-// escaped, so that they cannot end the string that they are in.
-func usesOf(l lang.Language, base string, view *saved.View, query url.Values) []use {
+// programsOf returns them for the parameters of a page, or nil if there is no CSV.
+func programsOf(base string, view *saved.View, query url.Values) *programs {
 	if len(view.Columns) == 0 {
 		return nil
 	}
 	path := view.Address + "." + items.CSV
-	open := base + page.WithQuery(path, query.Encode())
+	open, power := base+page.WithQuery(path, query.Encode()), powerQuery(base, path, query)
 	query.Set("token", tokenPlace)
 	address := base + page.WithQuery(path, query.Encode())
-	query.Del("token")
-	return []use{
-		{"sheets", "Google Sheets", l.Text("In a cell"), fmt.Sprintf(`=IMPORTDATA("%s")`, address)},
-		{"excel", "Excel, Power BI", l.Text("In the advanced editor of a blank query"), powerQuery(base, path, query)},
-		{"grafana", "Grafana", l.Text("In the JSON of a panel, as a target of the Infinity data source"), grafana(address, view.Columns)},
-		{"duckdb", "DuckDB", "SQL", fmt.Sprintf("SELECT * FROM read_csv('%s');", address)},
-		{"pandas", "pandas", "Python", fmt.Sprintf("import pandas as pd\n\ntable = pd.read_csv(%q)\nprint(table)", address)},
-		{"curl", "curl", "Shell", fmt.Sprintf("curl -fsS -H 'Authorization: Bearer YOUR_KEY' '%s'", open)},
-	}
+	return &programs{open, address, power, grafana(address, view.Columns)}
 }
 
 // powerQuery asks for the token as a Web API key, so that it is stored with the credentials
@@ -76,7 +72,6 @@ in
 
 // grafana returns the target of a panel, for the Infinity data source.
 func grafana(address string, columns []saved.Column) string {
-	type object = map[string]any
 	var selected []object
 	types := map[string]string{"integer": "number", "number": "number", "date": "timestamp", "datetime": "timestamp"}
 	for _, c := range columns {

@@ -14,6 +14,7 @@ import (
 	"palmares/graph/graphtest"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
+	items "palmares/internal/core/table"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/transport/saved"
@@ -83,6 +84,12 @@ func TestMetadata(t *testing.T) {
 		saved.BuiltIn{Name: "series", Title: "Series", Text: `{series(metrics: [count, mean_score]) {metric points {start value}}}`},
 		saved.BuiltIn{Name: "lists", Title: "Lists", Text: `{tools {items {slug}} categories {label}}`},
 	)
+	type resource struct {
+		Name, Title, Description, Path string
+		Rows                           *int
+		Licenses                       []struct{ Title string }
+		Schema                         struct{ Fields []items.Field }
+	}
 	describe := func(name string) (got resource) {
 		w := pages.get("/q/palmares/" + name + ".metadata.json")
 		check.Must(t, w.Code, http.StatusOK, w.Body)

@@ -130,9 +130,6 @@ func (p *Page) feed(data *snapshot) (*cache.Entry, error) {
 		e.Content = atomxml.Content{Type: "text", Text: atomxml.Text("Start: " + formatMinute(i.Start) + "\nEnd: " + end + "\n" + incidentMessage)}
 		f.Entries = append(f.Entries, e)
 	}
-	if len(f.Entries) > 0 {
-		f.Updated = f.Entries[0].Updated
-	}
 	return atomxml.NewEntry(f, data.caching())
 }
 

@@ -61,8 +61,7 @@ type visitor struct {
 // page is a page that waits to be rendered.
 type page struct {
 	visitor *visitor
-	decided chan struct{} // closed when it may start, or err is set
-	err     error
+	decided chan error // nil when it may start
 }
 
 // NewLimiter returns a limiter for visitors that may come through trusted proxies.
@@ -133,15 +132,15 @@ func (l *Limiter) Start(ctx context.Context) (done func(), err error) {
 	wait, cancel := context.WithTimeoutCause(ctx, maxWait, errBusy)
 	defer cancel()
 	select {
-	case <-p.decided:
+	case err = <-p.decided:
 	case <-wait.Done():
 		if l.withdraw(p) {
 			return nil, context.Cause(wait)
 		}
-		<-p.decided
+		err = <-p.decided
 	}
-	if p.err != nil {
-		return nil, p.err
+	if err != nil {
+		return nil, err
 	}
 	return func() { l.end(p.visitor) }, nil
 }
@@ -160,7 +159,7 @@ func (l *Limiter) enqueue(subject quota.Subject) (*page, error) {
 	if v.waiting+v.rendering == maxPagesPerVisitor {
 		return nil, errBusy
 	}
-	p := &page{visitor: v, decided: make(chan struct{})}
+	p := &page{visitor: v, decided: make(chan error, 1)}
 	l.waiting = append(l.waiting, p)
 	v.waiting++
 	l.startNext()
@@ -177,9 +176,8 @@ func (l *Limiter) startNext() {
 			return false
 		}
 		after := (over*burstRecovery + time.Second).Truncate(time.Second)
-		p.err = problem.New(problem.TooMany,
-			"Pages of your network have used up their computing time. Try again in %d seconds.", int(after/time.Second)).Wait(after)
-		l.decide(p)
+		l.decide(p, problem.New(problem.TooMany,
+			"Pages of your network have used up their computing time. Try again in %d seconds.", int(after/time.Second)).Wait(after))
 		return true
 	})
 	for len(l.rendering) < maxRendering {
@@ -196,13 +194,13 @@ func (l *Limiter) startNext() {
 		l.waiting = slices.Delete(l.waiting, next, next+1)
 		p.visitor.rendering++
 		l.rendering = append(l.rendering, p.visitor)
-		l.decide(p)
+		l.decide(p, nil)
 	}
 }
 
-func (l *Limiter) decide(p *page) {
+func (l *Limiter) decide(p *page, err error) {
 	p.visitor.waiting--
-	close(p.decided)
+	p.decided <- err
 }
 
 func precedes(a, b *visitor) bool {

@@ -37,7 +37,7 @@ func TestGuides(t *testing.T) {
 	installTools(t)
 	cfg := testkit.SQLite(t) // empty, so that --demo publishes every edition
 	s := serveUnreliably(t, cfg)
-	for _, name := range prose.GuideNames() {
+	for _, name := range prose.GuideNames {
 		if name == editors { // it changes the catalog
 			continue
 		}
