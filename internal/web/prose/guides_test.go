@@ -198,7 +198,7 @@ func duplicates(found [][]string) (twice []string) {
 
 func TestButtonsAreTranslated(t *testing.T) {
 	handler := newHandler(t)
-	for l, want := range map[lang.Language]string{lang.English: ">Copy</button>", lang.French: ">Copier</button>"} {
+	for l, want := range map[lang.Language]string{lang.English: " hidden>Copy</button>", lang.French: " hidden>Copier</button>"} {
 		request := httptest.NewRequestWithContext(lang.With(t.Context(), l), "GET", "/guides/quick-start", nil)
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, request)
