@@ -1,11 +1,9 @@
 package rest_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -138,19 +136,6 @@ func TestMethods(t *testing.T) {
 		}
 		check.Equal(t, serve(handler, request(method, "/api/v2/tools")).Code, 404, "%s of an unknown path", method)
 	}
-}
-
-// HTTP/1.0 has neither chunked encoding nor a Host header.
-func TestHTTP10(t *testing.T) {
-	server := httptest.NewServer(onSQLite(t))
-	defer server.Close()
-	conn := check.Try(net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))).OK(t)
-	defer conn.Close()
-	fmt.Fprint(conn, "GET /api/v1/stats HTTP/1.0\r\n\r\n")
-	got := check.Try(http.ReadResponse(bufio.NewReader(conn), nil)).OK(t)
-	check.Equal(t, got.StatusCode, 200)
-	check.Equal(t, got.ContentLength, 101)
-	check.Equal(t, len(got.TransferEncoding), 0)
 }
 
 // A canceled request receives no response and does not affect others.

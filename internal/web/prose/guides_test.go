@@ -263,34 +263,6 @@ func TestTrailingSlash(t *testing.T) {
 	}
 }
 
-// otherPages are pages of other packages that guides link to.
-var otherPages = regexp.MustCompile(`^https://(www\.standardwebhooks\.com|www\.rfc-editor\.org/rfc/rfc7089|grafana\.com/grafana/plugins/yesoreyeram-infinity-datasource/)$|^/(docs|explorer|files|tools(/plume/changes\.atom)?|account(/webhooks|/plan|/usage|/queries|/downloads)?|schemas/(events|feed)/[a-z.]+\.json|q(/palmares/openapi\.json)?)$`)
-
-func TestLinks(t *testing.T) {
-	handler := newHandler(t)
-	for _, name := range guideNames { // a translation has the same links
-		page := send(handler, "GET", guidesPath+"/"+name).Body.String()
-		_, article, _ := strings.Cut(page, "<article>")
-		article, _, _ = strings.Cut(article, "</article>")
-		for _, link := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(article, -1) {
-			path, fragment, _ := strings.Cut(strings.TrimPrefix(link[1], "/en"), "#")
-			if otherPages.MatchString(path) {
-				continue
-			}
-			target := page
-			if path != "" {
-				got := send(handler, "GET", path)
-				if target = got.Body.String(); got.Code != 200 {
-					t.Errorf("%s links to %s: got %d, want 200", name, link[1], got.Code)
-				}
-			}
-			if fragment != "" && !strings.Contains(target, ` id="`+fragment+`"`) {
-				t.Errorf("%s links to %s: got no such heading, want one", name, link[1])
-			}
-		}
-	}
-}
-
 func TestInfo(t *testing.T) {
 	for text, want := range map[string]Info{
 		"sh":                 {Language: "sh"},
