@@ -338,14 +338,3 @@ func TestReleases(t *testing.T) {
 		}
 	})
 }
-
-// A tool that is no longer in the catalog is linked as of the release of its price,
-// and the menu shows where a comparison belongs.
-func TestLinksToFormerTools(t *testing.T) {
-	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		publishEditions(t, s)
-		handler := newLocalized(t, s)
-		get(t, handler, "/en/prices", 200, `<a href="/en/tools/aquatinte-3?as_of=`, `<a href="/en/tools/plume">Plume</a>`, `since <time datetime="2026-09-14">`)
-		get(t, handler, "/en/compare/plume/ecritoire-cie", 200, `<a href="/en/comparisons" aria-current="page">`, `role="rowheader"`)
-	})
-}
