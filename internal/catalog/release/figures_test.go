@@ -459,39 +459,3 @@ func TestAlternativesMatchScan(t *testing.T) {
 	}
 	check.True(t, found != 0, "got no alternatives at all, want some")
 }
-
-// Conditions on billing periods, monthly costs and price increases select the tools of a
-// scan.
-func TestPriceConditionsMatchScan(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	newest := load(t, growing(t, s))
-	rows := scanRelease(t, s, newest.Number())
-	rises := func(slug, since string) (n int) {
-		for _, change := range rows.prices[slug] {
-			direction, _ := pricing.Compare(pricing.Read(change.PreviousPrice), pricing.Read(change.Price))
-			if direction == pricing.Up && change.ChangedAt >= since {
-				n++
-			}
-		}
-		return n
-	}
-	for what, c := range map[string]struct {
-		condition release.Condition
-		matches   func(*ent.Tool) bool
-	}{
-		"billing periods": {release.OneOf("billingPeriod", []string{"year", "hour"}), func(row *ent.Tool) bool {
-			return slices.Contains([]string{"year", "hour"}, pricing.Period(row.PricePeriod))
-		}},
-		"monthly cost": {release.AtMost("monthlyCost", 12.5), func(row *ent.Tool) bool {
-			return row.Pricing == "gratuit" || row.PriceAmount == 0 || monthlyPrice(row) <= 12.5
-		}},
-		"one increase":         {newest.PriceRose(1, ""), func(row *ent.Tool) bool { return rises(row.ID, "") >= 1 }},
-		"two increases":        {newest.PriceRose(2, ""), func(row *ent.Tool) bool { return rises(row.ID, "") >= 2 }},
-		"increases since July": {newest.PriceRose(1, "2024-07-01"), func(row *ent.Tool) bool { return rises(row.ID, "2024-07-01") >= 1 }},
-	} {
-		want := rows.active(c.matches, func(a, b *ent.Tool) int { return strings.Compare(a.NameKey, b.NameKey) })
-		order, _ := release.OrderNamed("name_asc")
-		got := slugsOf(newest.Matching(order, release.Filter{c.condition}))
-		check.True(t, slices.Equal(got, want) && len(want) != 0, "%s: got %q, want %q", what, got, want)
-	}
-}

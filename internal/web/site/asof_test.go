@@ -119,18 +119,6 @@ func TestAsOfValues(t *testing.T) {
 	get(t, empty, "/changes", 200, "Nothing has been published yet.")
 }
 
-func TestPagingAsOf(t *testing.T) {
-	var records []any
-	for i := range 120 {
-		records = append(records, feedtest.Tool(fmt.Sprintf("tool-%d", i)))
-	}
-	s := testkit.Open(t, testkit.SQLite(t))
-	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", records...))
-	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", records[:110]...))
-	get(t, newSite(t, s), "/tools?sort=name_asc&as_of=1&page=2", 200, "51–100 of 120",
-		`rel="prev" href="/tools?as_of=1&amp;page=1&amp;sort=name_asc"`, `rel="next" href="/tools?as_of=1&amp;page=3&amp;sort=name_asc"`)
-}
-
 // Tools that were retired or removed later still have a page as of an earlier
 // release.
 func TestFormerToolsAsOf(t *testing.T) {

@@ -153,6 +153,9 @@ func TestPaging(t *testing.T) {
 			t.Errorf("got %d tools on the last page, want 20 and no next page", len(listed(last)))
 		}
 		get(t, handler, "/tools?page=7", 200, `rel="prev" href="/tools?page=3"`)
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", records[:110]...))
+		get(t, newSite(t, s), "/tools?sort=name_asc&as_of=1&page=2", 200, "51–100 of 120",
+			`rel="prev" href="/tools?as_of=1&amp;page=1&amp;sort=name_asc"`, `rel="next" href="/tools?as_of=1&amp;page=3&amp;sort=name_asc"`)
 	})
 }
 
