@@ -34,6 +34,7 @@ func TestInvalidParameters(t *testing.T) {
 			"tools?updated_since=2026-02-30":         `updated_since must be a valid date in the form YYYY-MM-DD (got "2026-02-30").`,
 			"tools?score_min=NaN":                    `score_min must be a decimal number, such as 7.5 (got "NaN").`,
 			"tools?sort=best":                        `sort must be one of score_desc, score_asc, name_asc, name_desc (got "best").`,
+			"tools?sort=SCORE_DESC":                  `sort must be one of score_desc, score_asc, name_asc, name_desc (got "SCORE_DESC").`,
 			"cimetiere?reason=ennui":                 `reason must be one of mort, acquis, deprecie, pivot, absorbe (got "ennui").`,
 			"tools?page=1&page=1":                    "page must not be given more than once.",
 			"tools?category=":                        "category must not be empty.",
