@@ -467,25 +467,6 @@ func TestBulkAbandoned(t *testing.T) {
 	})
 }
 
-// Strings that look like formulas or contain separators are not corrupted.
-func TestBulkHostileStrings(t *testing.T) {
-	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		handler, responses := handlerOver(t, s)
-		var tools []any
-		for i, name := range []string{"=1+1", "+x", "-x", "@x", "a;b", "a,b", `a"b`, "=\"x\";y,z", "l'été\u2028€ 😀"} {
-			tools = append(tools, feedtest.Tool("t"+strconv.Itoa(i), func(t *record.Tool) { t.Name, t.Tagline = name, name+"\r\nx\ny" }))
-		}
-		publishFeed(t, s, responses, feedtest.Catalog("2026-11-01", tools...))
-		items := itemsOf(t, handler, "/api/v1/tools?")
-		check.Must(t, len(items), len(tools), "tools")
-		for _, dialect := range []string{"", "&dialect=excel", "&dialect=excel-fr"} {
-			table := get(handler, "/api/v1/tools?format=csv"+dialect).Body.String()
-			checkCSV(t, "hostile", table, dialect, items)
-			check.True(t, slices.Contains(strings.Split(strings.ReplaceAll(table, ";", ","), ","), "'+x"), "got %s, want the name '+x with an apostrophe", table)
-		}
-	})
-}
-
 // Before the first import, downloads are empty.
 func TestBulkWithoutCatalog(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {

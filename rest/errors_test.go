@@ -1,11 +1,9 @@
 package rest_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -28,51 +26,32 @@ func TestInvalidParameters(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		for target, want := range map[string]string{
 			"tools?page=0":                           integers + ` (got "0").`,
-			"tools?page=1000001":                     integers + ` (got "1000001").`,
-			"tools?limit=0":                          limits + ` (got "0").`,
 			"tools?limit=201":                        limits + ` (got "201").`,
 			"comparatifs?limit=all":                  limits + ` (got "all").`,
-			"pricing?limit=201":                      limits + ` (got "201").`,
-			"cimetiere?limit=201":                    limits + ` (got "201").`,
 			"tools?price_max=gratuit":                `price_max must be a decimal number, such as 7.5 (got "gratuit").`,
 			"tools?pricing=free":                     `pricing must be one of gratuit, freemium, payant (got "free").`,
 			"tools?icp=vibe_coder":                   `icp must be one of vibe-coder, agentic-engineer, mixte (got "vibe_coder").`,
 			"tools?updated_since=2026-02-30":         `updated_since must be a valid date in the form YYYY-MM-DD (got "2026-02-30").`,
 			"tools?score_min=NaN":                    `score_min must be a decimal number, such as 7.5 (got "NaN").`,
 			"tools?sort=best":                        `sort must be one of score_desc, score_asc, name_asc, name_desc (got "best").`,
-			"tools?sort=price_asc":                   `sort must be one of score_desc, score_asc, name_asc, name_desc (got "price_asc").`,
 			"tools?sort=SCORE_DESC":                  `sort must be one of score_desc, score_asc, name_asc, name_desc (got "SCORE_DESC").`,
 			"cimetiere?reason=ennui":                 `reason must be one of mort, acquis, deprecie, pivot, absorbe (got "ennui").`,
 			"tools?page=1&page=1":                    "page must not be given more than once.",
-			"tools?page=1&p%61ge=2":                  "page must not be given more than once.",
 			"tools?category=":                        "category must not be empty.",
-			"tools?category":                         "category must not be empty.",
-			"tools?sort=":                            `sort must be one of score_desc, score_asc, name_asc, name_desc (got "").`,
 			"tools?category=%00":                     "category contains an invalid escape, a NUL character or invalid UTF-8.",
-			"tools?category=%ff":                     "category contains an invalid escape, a NUL character or invalid UTF-8.",
 			"tools?category=%zz":                     "category contains an invalid escape, a NUL character or invalid UTF-8.",
 			"openapi.json?x=%ff":                     "x contains an invalid escape, a NUL character or invalid UTF-8.",
 			"tools?unknown=%ff":                      "unknown contains an invalid escape, a NUL character or invalid UTF-8.",
 			"tools?cat%ff=code":                      "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
 			"tools?=%ff":                             "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
-			"changes?limit=0":                        limits + ` (got "0").`,
-			"changes?limit=201":                      limits + ` (got "201").`,
 			"changes?after=42":                       `after must be an event ID, such as evt_42 (got "42").`,
-			"changes?after=":                         "after must not be empty.",
 			"changes?since=2026-02-30":               `since must be a valid date in the form YYYY-MM-DD (got "2026-02-30").`,
 			"changes?types=tool_created":             eventTypes + ` (got "tool_created").`,
-			"changes?types=tool.created,":            eventTypes + ` (got "").`,
 			"changes?types=price.changed&types=prix": eventTypes + ` (got "prix").`,
 			"tools?as_of=2147483648":                 asOf + ` (got "2147483648").`,
-			"pricing/plume?as_of=latest":             asOf + ` (got "latest").`,
-			"cimetiere?as_of=2026-02-30":             asOf + ` (got "2026-02-30").`,
 			"stats?as_of=":                           "as_of must not be empty.",
-			"tools?as_of=1&as%5Fof=2026-02-01":       "as_of must not be given more than once.",
-			"categories?as_of=%00":                   "as_of contains an invalid escape, a NUL character or invalid UTF-8.",
 			"tools/%00":                              "The path contains a NUL character or invalid UTF-8.",
 			"tools/%ff":                              "The path contains a NUL character or invalid UTF-8.",
-			"tools/plume%00":                         "The path contains a NUL character or invalid UTF-8.",
-			"comparatifs/%ff":                        "The path contains a NUL character or invalid UTF-8.",
 			"tools?page=" + strings.Repeat("9", 100): integers + ` (got "` + strings.Repeat("9", 64) + `…").`,
 			"tools?score_min=" + url.QueryEscape(`"><script>alert('&')</script>`): `score_min must be a decimal number, such as 7.5 (got "\"><script>alert('&')</script>").`,
 		} {
@@ -138,19 +117,6 @@ func TestMethods(t *testing.T) {
 		}
 		check.Equal(t, serve(handler, request(method, "/api/v2/tools")).Code, 404, "%s of an unknown path", method)
 	}
-}
-
-// HTTP/1.0 has neither chunked encoding nor a Host header.
-func TestHTTP10(t *testing.T) {
-	server := httptest.NewServer(onSQLite(t))
-	defer server.Close()
-	conn := check.Try(net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))).OK(t)
-	defer conn.Close()
-	fmt.Fprint(conn, "GET /api/v1/stats HTTP/1.0\r\n\r\n")
-	got := check.Try(http.ReadResponse(bufio.NewReader(conn), nil)).OK(t)
-	check.Equal(t, got.StatusCode, 200)
-	check.Equal(t, got.ContentLength, 101)
-	check.Equal(t, len(got.TransferEncoding), 0)
 }
 
 // A canceled request receives no response and does not affect others.

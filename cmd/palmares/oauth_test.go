@@ -13,7 +13,6 @@ import (
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
-	"palmares/internal/dev/testkit/wait"
 )
 
 const callback = "http://localhost:3000/callback"
@@ -65,15 +64,6 @@ func TestOAuthWithMetadataDocument(t *testing.T) {
 			check.Equal(t, got.StatusCode, 401, "%.10s", token)
 			check.Equal(t, got.Header.Get("WWW-Authenticate"), `Bearer error="invalid_token", resource_metadata="`+base+`/.well-known/oauth-protected-resource/mcp", scope="read"`)
 		}
-
-		// A refresh token that is used again ends the grant.
-		refresh := url.Values{"grant_type": {"refresh_token"}, "client_id": {publisher.URL + "/client.json"}, "refresh_token": {fmt.Sprint(agent["refresh_token"])}}
-		status, next := postForm(t, s, "/oauth/token", refresh)
-		check.Must(t, status, 200, next)
-		status, got := postForm(t, s, "/oauth/token", refresh)
-		check.Equal(t, status, 400)
-		check.Equal[any](t, got["error"], "invalid_grant")
-		wait.Until(t, "the last token stops working", func() bool { return call("/mcp", next["access_token"]).StatusCode == 401 })
 		preflight := s.Call(t, "OPTIONS", "/.well-known/oauth-protected-resource/mcp", "", "Origin", "https://inspector.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "mcp-protocol-version")
 		check.Contains(t, preflight.Header.Get("Access-Control-Allow-Headers"), "MCP-Protocol-Version", preflight.Header)
 	})

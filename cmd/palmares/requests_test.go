@@ -107,46 +107,6 @@ func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 	})
 }
 
-// openStream opens a stream without reading it.
-func openStream(t *testing.T, s *blackbox.Server, headers ...string) *http.Response {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
-	check.OK(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "text/event-stream")
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	response := check.Try(http.DefaultClient.Do(r)).OK(t)
-	t.Cleanup(func() { _ = response.Body.Close() })
-	return response
-}
-
-// Streams are limited per client address, and end when another process revokes
-// their key.
-func TestStreamLimits(t *testing.T) {
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		key := blackbox.NewKey(t, cfg, "developer")
-		s := blackbox.Serve(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
-		for _, host := range []string{"1", "2", "3", "4", "5:6:7:8"} {
-			check.Must(t, openStream(t, s, "X-Forwarded-For", "2001:db8::"+host).StatusCode, 200, "host %s", host)
-		}
-		got := openStream(t, s, "X-Forwarded-For", "2001:db8::9")
-		check.Equal(t, got.StatusCode, 429, "sixth stream")
-		check.Equal(t, got.Header.Get("Retry-After"), "60", "sixth stream")
-		check.Equal(t, openStream(t, s, "X-Forwarded-For", "2001:db8:0:1::1").StatusCode, 200, "another network")
-
-		stream := openStream(t, s, "Authorization", "Bearer "+key)
-		check.Must(t, stream.StatusCode, 200, "with a key")
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "revoke", key))
-		body, err := io.ReadAll(stream.Body) // until the stream ends
-		if err != nil || !strings.HasSuffix(string(body), ": reconnect to continue\n\n") || strings.Contains(string(body), "complete") {
-			t.Errorf("got %q, %v, want the stream to end with a hint to reconnect", body, err)
-		}
-		check.Equal(t, openStream(t, s, "Authorization", "Bearer "+key).StatusCode, 401, "with a revoked key")
-	})
-}
-
 // failure is a response with a 5xx status.
 type failure struct{ name, id, body string }
 
@@ -254,37 +214,6 @@ func TestCountsSurviveRestarts(t *testing.T) {
 			}
 		}
 		check.Equal(t, granted, 70, "requests granted")
-	})
-}
-
-// Revoked keys and changed plans take effect on every server. The tests of package
-// auth check how soon, with a fake clock.
-func TestKeyChangesOnAllServers(t *testing.T) {
-	t.Parallel()
-	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		key := blackbox.NewKey(t, cfg, "developer")
-		servers := []*blackbox.Server{blackbox.Serve(t, cfg, "--demo"), blackbox.Serve(t, cfg)}
-		tier := func(s *blackbox.Server) string {
-			got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key)
-			if got.StatusCode == http.StatusTooManyRequests { // polling used up the quota
-				got.StatusCode = http.StatusOK
-			}
-			return fmt.Sprint(got.StatusCode, got.Header.Get("X-RateLimit-Tier"))
-		}
-		everywhere := func(want string) {
-			t.Helper()
-			for _, s := range servers {
-				wait.Until(t, want, func() bool { return tier(s) == want })
-			}
-		}
-		everywhere("200free")
-		email := strings.Fields(strings.Split(blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "list")).Out, "\n")[1])[0]
-		for plan, tier := range map[string]string{"pro": "200pro", "developer": "200free"} {
-			blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "plan", email, plan))
-			everywhere(tier)
-		}
-		blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "revoke", key[4:16]))
-		everywhere("401")
 	})
 }
 

@@ -19,16 +19,18 @@ import (
 )
 
 // All links of the public site work, in both languages: those on pages, in their
-// heads, in Atom feeds and in Markdown. Those that need an account lead to the
+// heads, in Atom feeds, in Markdown and in llms.txt. Those that need an account lead to the
 // sign-in page, which returns to them.
 func TestLinks(t *testing.T) {
 	testkit.FullTier(t, "it follows thousands of links")
 	t.Parallel()
-	s := blackbox.Serve(t, testkit.SQLite(t), "--demo", "--trusted-proxies", "127.0.0.1")
-	c := &crawler{t: t, base: "http://" + s.Address, found: map[string]string{}, followed: map[string]int{}, documents: map[string]*document{}}
+	cfg := testkit.SQLite(t)
+	s := blackbox.Serve(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
+	c := &crawler{t: t, base: "http://" + s.Address, key: blackbox.NewKey(t, cfg, "pro"), found: map[string]string{}, followed: map[string]int{}, documents: map[string]*document{}}
 	for _, l := range lang.All {
 		c.add("the start", l.Path("/"))
 	}
+	c.add("the start", "/llms.txt")
 	for len(c.queue) > 0 {
 		address := c.queue[0]
 		c.queue = c.queue[1:]
@@ -40,7 +42,7 @@ func TestLinks(t *testing.T) {
 
 type crawler struct {
 	t         *testing.T
-	base      string
+	base, key string
 	queue     []string
 	found     map[string]string // where each link was found first
 	followed  map[string]int    // number of documents whose links were followed, by pattern
@@ -112,6 +114,9 @@ func (c *crawler) get(link string, u *url.URL) *document {
 	c.requests++
 	request.Header.Set("X-Forwarded-For", fmt.Sprintf("10.%d.%d.1", c.requests/256, c.requests%256))
 	request.Header.Set("Accept", "text/html,*/*;q=0.8")
+	if strings.HasPrefix(u.Path, "/api/") { // some paths require a key
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	}
 	request.Header.Set("Accept-Encoding", "identity") // compressing takes longer than rendering
 	response := check.Try(http.DefaultClient.Do(request)).OK(c.t)
 	defer response.Body.Close()
@@ -127,7 +132,7 @@ func (c *crawler) get(link string, u *url.URL) *document {
 		d.readHTML(string(body))
 	case "application/atom+xml":
 		d.readText(inFeed, string(body))
-	case "text/markdown":
+	case "text/markdown", "text/plain":
 		d.readText(inMarkdown, string(body))
 	}
 	d.links = slices.DeleteFunc(d.links, func(link string) bool { return !strings.HasPrefix(link, "/") && !strings.HasPrefix(link, c.base) })

@@ -21,8 +21,6 @@ import (
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
-	"palmares/internal/dev/testkit/wait"
-	"palmares/internal/web/page"
 	"palmares/internal/web/prose"
 )
 
@@ -122,23 +120,6 @@ func fetchCompressed(t *testing.T, s *blackbox.Server, path string) (string, int
 	return string(text), len(sent)
 }
 
-// The page for unknown paths links to the nearest existing page.
-func TestNotFoundLinks(t *testing.T) {
-	t.Parallel()
-	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
-	for path, above := range map[string]string{
-		"/en/docs/x": "/en/docs", "/fr/explorer/x/y": "/fr/explorer", "/en/status/x": "/en/status", "/fr/tools/plume/x": "/fr/tools/plume", "/en/method/x": "/en/method",
-	} {
-		request := check.Try(http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)).OK(t)
-		request.Header.Set("Accept", "text/html")
-		response := check.Try(http.DefaultTransport.RoundTrip(request)).OK(t)
-		_, suggested, _ := strings.Cut(blackbox.ReadAll(t, response.Body), "<h2>")
-		_ = response.Body.Close()
-		check.Equal(t, response.StatusCode, http.StatusNotFound, path)
-		check.Contains(t, suggested, `<li><a href="`+above+`"`, path)
-	}
-}
-
 // The example request on the home page has the response that is shown beside it,
 // and its button copies it.
 func TestExampleRequest(t *testing.T) {
@@ -209,35 +190,6 @@ func TestFirstScreen(t *testing.T) {
 	})
 }
 
-// Visitors reach an earlier release without scripts, filter and browse there,
-// and return to the current catalog.
-func TestEarlierReleaseByLinks(t *testing.T) {
-	t.Parallel()
-	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
-	chrome, base := browser.Start(t), "http://"+s.Address
-	inLanguages(t, func(t *testing.T, l lang.Language) {
-		p := chrome.Open(t, browser.Look{NoScript: true, Width: 360}, base+l.Path("/tools/plume"))
-		viewing := l.DayOf("2026-07-07") // the day of release 5
-		steps := []struct{ follow, path, text string }{
-			{"footer a[href='%s/changes']", "/changes", l.Text("Editions")},
-			{"main a[href='%s/tools?as_of=5']", "/tools?as_of=5", viewing},
-			{".filter > button", "/tools?as_of=5&category=&pricing=&icp=&score_min=&price_max=&sort=score_desc", "1–43 "},
-			{"tbody th a[href='%s/tools/plume?as_of=5']", "/tools/plume?as_of=5", l.Euros(24.9)},
-			{"footer a[href='" + page.LocalPath(l, "/cimetiere?as_of=5") + "']", "/cimetiere?as_of=5", viewing},
-			{".entries a", "", viewing},
-			{".trail a", "/cimetiere?as_of=5", viewing},
-			{"main .warning a", "/cimetiere", l.Text("Graveyard")},
-		}
-		for _, step := range steps {
-			p.Follow(strings.ReplaceAll(step.follow, "%s", l.Path("")))
-			got := p.URL()
-			check.MustTrue(t, step.path == "" || got == base+page.LocalPath(l, step.path), "%s: got %s, want %s", step.follow, got, step.path)
-			check.Contains(t, p.Text("main"), step.text, step.follow)
-		}
-		check.True(t, !p.Exists("main .warning"), "got an earlier release, want the current catalog")
-	})
-}
-
 // The page of a tool is the same without scripts.
 func TestToolWithoutScripts(t *testing.T) {
 	t.Parallel()
@@ -265,19 +217,6 @@ func TestGuidesAreAccessible(t *testing.T) {
 			checkPage(t, p, "guide-"+name+"-"+view.String())
 		}
 	}
-}
-
-// Code blocks have a copy button, but only with scripts enabled.
-func TestGuideCopyButtons(t *testing.T) {
-	t.Parallel()
-	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
-	chrome := browser.Start(t)
-	const button = `button[data-copy="code-1"]`
-	p := chrome.Open(t, browser.Look{}, "http://"+s.Address+"/guides/quick-start")
-	p.Click(button)
-	wait.Until(t, "the button confirms the copy", func() bool { return p.Text(button) != "Copy" })
-	p = chrome.Open(t, browser.Look{NoScript: true, Width: 360}, "http://"+s.Address+"/guides/quick-start")
-	check.True(t, p.Exists(button+"[hidden]"), "got a copy button without scripts, want none")
 }
 
 // publicPages are all public pages of the demo catalog, in all of their states, by

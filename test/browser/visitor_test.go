@@ -137,7 +137,7 @@ func (v *visitor) makeFirstCall() {
 	if response.StatusCode != 200 || response.Header.Get("X-RateLimit-Tier") != "free" {
 		v.Errorf("got %d with the key, want 200 on the free plan", response.StatusCode)
 	}
-	if text := v.Text("main"); !strings.Contains(text, "curl") || !strings.Contains(text, key) {
+	if text := v.Text("main"); !strings.Contains(text, "curl") || !strings.Contains(text, key) || !strings.Contains(text, "/api/embeddings/") {
 		v.Errorf("got %s, want a call to copy", text)
 	}
 }

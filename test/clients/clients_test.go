@@ -18,12 +18,10 @@ import (
 	"github.com/vektah/gqlparser/v2/formatter"
 
 	"palmares/graph"
-	"palmares/internal/core/middleware"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/repo"
-	"palmares/internal/transport/headers"
 	"palmares/internal/web/apidocs"
 	"palmares/rest"
 )
@@ -47,7 +45,6 @@ func TestClients(t *testing.T) {
 		})
 	}
 	t.Run("genqlient", func(t *testing.T) { generateGo(t, schema, url) })
-	t.Run("QUERY", func(t *testing.T) { sendQuery(t, s, key) })
 }
 
 // workspace is a directory with the npm packages, for tools that write files.
@@ -139,32 +136,6 @@ func generateGo(t *testing.T, schema, url string) {
 	w.run(exec.Command("go", "tool", "genqlient"), "GOFLAGS=")
 	w.run(exec.Command("go", "build", "-o", "read", "."), "GOFLAGS=")
 	check.Equal(t, w.run(exec.Command(filepath.Join(w.dir, "read"), url)), "48 of 48 tools\n", "want all 48 tools")
-}
-
-// sendQuery revalidates a response with QUERY, which does not count against the
-// quota.
-func sendQuery(t *testing.T, s *blackbox.Server, key string) {
-	call := func(method string, headers ...string) *http.Response {
-		return s.Call(t, method, "/graphql", `{"query":"{tools(limit: 1) {items {slug}}}"}`, headers...)
-	}
-	got := call(middleware.MethodQuery)
-	tag := got.Header.Get("ETag")
-	for name, want := range map[string]string{
-		"Cache-Control": headers.CacheControl, "Accept-Query": "application/json", "X-Service-Release": "8", "CDN-Cache-Control": "",
-	} {
-		value := got.Header.Get(name)
-		check.True(t, got.StatusCode == http.StatusOK && value == want, "got %d with %s %q, want %q", got.StatusCode, name, value, want)
-	}
-	check.Equal(t, call(middleware.MethodQuery, "If-None-Match", tag).StatusCode, http.StatusNotModified, tag)
-	keyed := call(middleware.MethodQuery, "Authorization", "Bearer "+key)
-	cdn := keyed.Header.Get("CDN-Cache-Control")
-	check.True(t, keyed.StatusCode == http.StatusOK && cdn == "private, no-store", "with a key: got %d with CDN-Cache-Control %q, want private, no-store", keyed.StatusCode, cdn)
-	unchanged := call(middleware.MethodQuery, "Authorization", "Bearer "+key, "If-None-Match", keyed.Header.Get("ETag"))
-	left := unchanged.Header.Get("X-RateLimit-Remaining")
-	want := keyed.Header.Get("X-RateLimit-Remaining")
-	check.True(t, unchanged.StatusCode == http.StatusNotModified && left == want, "with a key and the tag: got %d and %s requests remaining, want 304 and %s", unchanged.StatusCode, left, want)
-	preflight := call(http.MethodOptions, "Origin", "https://dashboard.example", "Access-Control-Request-Method", middleware.MethodQuery)
-	check.Contains(t, preflight.Header.Get("Access-Control-Allow-Methods"), middleware.MethodQuery, "allowed methods")
 }
 
 var update = flag.Bool("update", false, "renew the documents of the last release in docs/contract")

@@ -135,6 +135,8 @@ func (c *fakeStripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case known == nil && r.URL.Path != "/v1/billing_portal/configurations":
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"error":{"type":"invalid_request_error","code":"resource_missing","param":"customer"}}`)
+	case r.URL.Path == "/v1/billing_portal/sessions":
+		_, _ = io.WriteString(w, `{"object":"billing_portal.session","url":"https://billing.stripe.example/p"}`)
 	case r.URL.Path == "/v1/subscriptions":
 		_, _ = fmt.Fprintf(w, `{"object":"list","data":[%s]}`, *known)
 	default:
@@ -186,6 +188,7 @@ func TestReturnFromBillingPortal(t *testing.T) {
 	wantRedirect(t, b.get("/account/plan/done"), "/account/plan")
 	b.site.db.Write.Customer.Update().SetReadAt(time.Now().Add(-time.Minute)).ExecX(t.Context())
 	stripe.set("")
+	check.Equal(t, b.post("/account/plan/manage").to(), "https://billing.stripe.example/p", "redirect")
 	check.Equal(t, b.get("/account/plan/back").to(), "/account/plan", "redirect")
 	wantPage(t, b.get("/account/plan"), 200, "You are on the <strong>Developer</strong> plan", "Subscribe to Pro")
 }

@@ -16,6 +16,7 @@ import (
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/pricing"
+	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/release"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/check"
@@ -43,12 +44,7 @@ func rounded(number *big.Rat) float64 {
 // growing publishes releases that add, change and remove tools, and returns a catalog.
 func growing(t testing.TB, s *store.Store) *release.Catalog {
 	t.Helper()
-	return publishSizes(t, s, 120, 150, 140, 165)
-}
-
-func publishSizes(t testing.TB, s *store.Store, sizes ...int) *release.Catalog {
-	t.Helper()
-	for i, tools := range sizes {
+	for i, tools := range []int{120, 150, 140, 165} {
 		feedtest.Publish(t, s, feedtest.Synthetic(t, synth.Options{Tools: tools, Seed: 4, Revision: 20 * i}))
 	}
 	return newCatalog(s)
@@ -248,57 +244,6 @@ func naivePoint(name string, active map[int]map[string]*ent.Tool, before int, no
 	return naiveMetric(name, rows, now.FeedDate)
 }
 
-// Movers are ordered by the exact difference, then by slug.
-func TestMoversMatchScan(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	newest := load(t, growing(t, s))
-	for metric, value := range map[string]func(*ent.Tool) float64{
-		"score": func(row *ent.Tool) float64 { return orNaN(row.Score) }, "price": monthlyPrice,
-	} {
-		type mover struct {
-			slug          string
-			before, after float64
-			difference    *big.Rat
-		}
-		var all []mover
-		then := map[string]*ent.Tool{}
-		for _, row := range scanRelease(t, s, 1).tools {
-			then[row.ID] = row
-		}
-		for _, row := range scanRelease(t, s, newest.Number()).tools {
-			was := then[row.ID]
-			if was == nil || was.RetiredAt != "" || row.RetiredAt != "" {
-				continue
-			}
-			before, after := value(was), value(row)
-			if !math.IsNaN(before) && !math.IsNaN(after) && before != after {
-				all = append(all, mover{row.ID, before, after, new(big.Rat).Sub(exact(after), exact(before))})
-			}
-		}
-		slices.SortFunc(all, func(a, b mover) int {
-			return cmp.Or(new(big.Rat).Abs(b.difference).Cmp(new(big.Rat).Abs(a.difference)), strings.Compare(a.slug, b.slug))
-		})
-		for _, least := range []float64{0, 0.1, 0.3, 2.5, 40} {
-			var want, got []string
-			for _, m := range all {
-				if new(big.Rat).Abs(m.difference).Cmp(exact(least)) >= 0 {
-					percent := any(nil)
-					if m.before != 0 {
-						share := new(big.Rat).Quo(m.difference, exact(m.before))
-						percent = rounded(share.Mul(share, big.NewRat(100, 1)))
-					}
-					want = append(want, fmt.Sprint(m.slug, m.before, m.after, rounded(m.difference), percent))
-				}
-			}
-			for _, m := range newest.Movers(1, newest.Number(), metric, least, nil) {
-				got = append(got, fmt.Sprint(m.Slug, m.Before, m.After, m.Change, valueOf(m.Percent)))
-			}
-			check.Slices(t, got, want, "%s, at least %v", metric, least)
-			check.True(t, len(all) != 0, "%s, at least %v:\ngot  %q\nwant %q", metric, least, got, want)
-		}
-	}
-}
-
 // naivePeriod returns the name, the first and the last day of a period.
 func naivePeriod(day, interval string) [3]string {
 	name := func(date time.Time) string {
@@ -440,123 +385,30 @@ func TestCountsByPeriodMatchScan(t *testing.T) {
 	check.Equal(t, err, nil)
 }
 
-// Counts of price changes can include tools that left, as they were last, and count a
-// change once even if the tool came back.
-func TestPriceChangesOfToolsThatLeftMatchScan(t *testing.T) {
+// Prices from and to zero count, without a percentage of nothing. The other figures of
+// movers are compared with SQL in test/properties/panels.
+func TestMoversToAndFromFree(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	newest := load(t, publishSizes(t, s, 150, 40, 90))
-	categories, changes := map[string]string{}, map[[3]string]string{}
-	for _, info := range slices.Backward(newest.All) {
-		rows := scanRelease(t, s, info.ID)
-		for _, row := range rows.tools {
-			if row.RetiredAt == "" {
-				categories[row.ID] = row.CategorySlug
-			}
+	for _, prices := range [][2]string{{"20 €/mois", "0 €/mois"}, {"0 €/mois", "5 €/mois"}} {
+		tools := []any{}
+		for i, slug := range []string{"a", "b"} {
+			tools = append(tools, feedtest.Tool(slug, func(t *record.Tool) { t.Price = prices[i] }))
 		}
-		for slug, prices := range rows.prices {
-			for _, p := range prices {
-				changes[[3]string{slug, p.ChangedAt, p.Digest}] = p.ChangedAt[:7]
-			}
-		}
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", tools...))
 	}
-	want := map[string]int{}
-	for key, month := range changes {
-		want[month+categories[key[0]]]++
+	var got []string
+	for _, m := range load(t, newCatalog(s)).Movers(1, 2, "price", 0, nil) {
+		got = append(got, fmt.Sprint(m.Slug, m.Change, valueOf(m.Percent)))
 	}
-	all := func(*release.PriceChange) bool { return true }
-	got, current, sum := newest.CountPriceChanges(nil, all, nil, true), 0, 0
-	for _, c := range newest.CountPriceChanges(nil, all, nil, false) {
-		current += c.Count
-	}
-	for _, c := range got {
-		sum += c.Count
-		check.Equal(t, c.Count, want[c.Month.Name+c.Category], "%s, %s: changes", c.Month.Name, c.Category)
-	}
-	check.True(t, len(got) == len(want) && sum > current, "got %d groups with %d changes, want %d groups with more than %d", len(got), sum, len(want), current)
+	check.Slices(t, got, []string{"a-20 -100", "b5 <nil>"})
 }
 
-// The price index of a series is that of a scan of all releases.
-func TestPriceIndexMatchesScan(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	newest := load(t, growing(t, s))
-	prices := map[int]map[string]map[string]float64{} // by release, pricing model and slug
-	for _, info := range newest.All {
-		prices[info.ID] = map[string]map[string]float64{}
-		for _, row := range scanRelease(t, s, info.ID).tools {
-			if price := monthlyPrice(row); row.RetiredAt == "" && price > 0 {
-				if prices[info.ID][string(row.Pricing)] == nil {
-					prices[info.ID][string(row.Pricing)] = map[string]float64{}
-				}
-				prices[info.ID][string(row.Pricing)][row.ID] = price
-			}
-		}
-	}
-	moved := 0
-	for _, interval := range []string{release.Month, release.ByRelease} {
-		points := check.Try(release.Points(newest.Readable(), interval, "", "")).OK(t)
-		for _, one := range newest.Series(points, metricsNamed(t, []string{"price_index"}), release.Key("pricing"), nil, false) {
-			index := 0.0
-			for i, p := range points {
-				now, product, tools := prices[p.Release][one.Key], 1.0, 0
-				if i > 0 {
-					for slug, before := range prices[points[i-1].Release][one.Key] {
-						if price := now[slug]; price > 0 {
-							product *= price / before
-							tools++
-						}
-					}
-				}
-				switch {
-				case index > 0 && tools > 0:
-					index *= math.Pow(product, 1/float64(tools))
-				case index == 0 && len(now) > 0:
-					index = 100
-				}
-				got := one.Values[i]
-				if (got == nil) != (index == 0) || got != nil && math.Abs(*got-index) > 0.006 {
-					t.Errorf("%s of %s in %s: got %v, want %v", interval, one.Key, p.Name, valueOf(got), index)
-				}
-				if index != 0 && index != 100 {
-					moved++
-				}
-			}
-		}
-	}
-	check.True(t, moved != 0, "got no index other than 100, want some")
-}
-
-// Groups of comparisons have the wins of a scan, in each order.
-func TestWinsMatchScan(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	newest := load(t, growing(t, s))
-	count, wins := map[string]int{}, map[string]int{}
-	for _, row := range scanRelease(t, s, newest.Number()).comparisons {
-		if count[row.ToolASlug]++; row.ToolBSlug != row.ToolASlug {
-			count[row.ToolBSlug]++
-		}
-		wins[row.WinnerSlug]++
-	}
-	rate := func(slug string) float64 {
-		share, _ := new(big.Rat).SetString(fmt.Sprint(wins[slug], "/", count[slug]))
-		return rounded(share.Mul(share, big.NewRat(100, 1))) // rounded to hundredths of percents
-	}
-	for order, compare := range map[string]func(a, b string) int{
-		"key_asc":       func(string, string) int { return 0 },
-		"count_desc":    func(a, b string) int { return count[b] - count[a] },
-		"wins_desc":     func(a, b string) int { return wins[b] - wins[a] },
-		"win_rate_desc": func(a, b string) int { return cmp.Compare(rate(b), rate(a)) },
-	} {
-		var want, got []string
-		for _, slug := range slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(compare(a, b), strings.Compare(a, b)) }) {
-			if count[slug] >= 2 {
-				want = append(want, fmt.Sprintf("%s %d %d %.4f", slug, count[slug], wins[slug], rate(slug)/100))
-			}
-		}
-		for _, g := range release.GroupComparisons(newest.Comparisons, "tool", order, 2, nil) {
-			got = append(got, fmt.Sprintf("%s %d %d %.4f", g.Key, g.Count, g.Wins, g.Rate()))
-		}
-		check.Slices(t, got, want, order)
-	}
+// Groups can be in the order of their wins.
+func TestOrderOfWins(t *testing.T) {
+	a, b, c := &release.Tool{Slug: "a"}, &release.Tool{Slug: "b"}, &release.Tool{Slug: "c"}
+	duels := []*release.Comparison{{A: a, B: b, Best: b}, {A: a, B: c, Best: c}, {A: b, B: c, Best: c}}
+	groups := release.GroupComparisons(duels, "tool", "wins_desc", 0, nil)
+	check.Equal(t, groups[0].Key+groups[1].Key+groups[2].Key, "cba")
 	check.Equal(t, (release.Wins{Count: 160, Wins: 3}).Rate(), 0.0188, "rate of for 3 of 160")
 }
 
@@ -606,40 +458,4 @@ func TestAlternativesMatchScan(t *testing.T) {
 		}
 	}
 	check.True(t, found != 0, "got no alternatives at all, want some")
-}
-
-// Conditions on billing periods, monthly costs and price increases select the tools of a
-// scan.
-func TestPriceConditionsMatchScan(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	newest := load(t, growing(t, s))
-	rows := scanRelease(t, s, newest.Number())
-	rises := func(slug, since string) (n int) {
-		for _, change := range rows.prices[slug] {
-			direction, _ := pricing.Compare(pricing.Read(change.PreviousPrice), pricing.Read(change.Price))
-			if direction == pricing.Up && change.ChangedAt >= since {
-				n++
-			}
-		}
-		return n
-	}
-	for what, c := range map[string]struct {
-		condition release.Condition
-		matches   func(*ent.Tool) bool
-	}{
-		"billing periods": {release.OneOf("billingPeriod", []string{"year", "hour"}), func(row *ent.Tool) bool {
-			return slices.Contains([]string{"year", "hour"}, pricing.Period(row.PricePeriod))
-		}},
-		"monthly cost": {release.AtMost("monthlyCost", 12.5), func(row *ent.Tool) bool {
-			return row.Pricing == "gratuit" || row.PriceAmount == 0 || monthlyPrice(row) <= 12.5
-		}},
-		"one increase":         {newest.PriceRose(1, ""), func(row *ent.Tool) bool { return rises(row.ID, "") >= 1 }},
-		"two increases":        {newest.PriceRose(2, ""), func(row *ent.Tool) bool { return rises(row.ID, "") >= 2 }},
-		"increases since July": {newest.PriceRose(1, "2024-07-01"), func(row *ent.Tool) bool { return rises(row.ID, "2024-07-01") >= 1 }},
-	} {
-		want := rows.active(c.matches, func(a, b *ent.Tool) int { return strings.Compare(a.NameKey, b.NameKey) })
-		order, _ := release.OrderNamed("name_asc")
-		got := slugsOf(newest.Matching(order, release.Filter{c.condition}))
-		check.True(t, slices.Equal(got, want) && len(want) != 0, "%s: got %q, want %q", what, got, want)
-	}
 }

@@ -184,6 +184,14 @@ func checkLists(t testing.TB, r *release.Release, rows scan) {
 			func(a, b *ent.Tool) int { return strings.Compare(a.UpdatedAt, b.UpdatedAt) }},
 		{"updated_desc", release.OneOf("tier", []string{"1", "2"}), func(t *ent.Tool) bool { return t.Tier <= 2 },
 			func(a, b *ent.Tool) int { return strings.Compare(b.UpdatedAt, a.UpdatedAt) }},
+		{"name_desc", r.PriceRose(1, "2024-07-01"), func(t *ent.Tool) bool {
+			return slices.ContainsFunc(rows.prices[t.ID], func(c *ent.PriceChange) bool {
+				direction, _ := pricing.Compare(pricing.Read(c.PreviousPrice), pricing.Read(c.Price))
+				return direction == pricing.Up && c.ChangedAt >= "2024-07-01"
+			})
+		}, func(a, b *ent.Tool) int { return strings.Compare(b.NameKey, a.NameKey) }},
+		{"price_desc", release.AtMost("monthlyCost", 12.5), func(t *ent.Tool) bool { return t.Pricing == "gratuit" || t.PriceAmount == 0 || monthly(t) <= 12.5 },
+			func(a, b *ent.Tool) int { return cmp.Compare(b.PriceAmount, a.PriceAmount) }},
 	} {
 		order, ok := release.OrderNamed(c.order)
 		check.MustTrue(t, ok, "got no order %s, want one", c.order)

@@ -174,8 +174,6 @@ func TestTooManyWords(t *testing.T) {
 	})
 }
 
-// Each tool's words are typos of another's. A query matches them as typos only
-// if it matches nothing exactly.
 // Corrections name the words that a query with typos stands for.
 func TestCorrect(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -196,25 +194,6 @@ func TestCorrect(t *testing.T) {
 			"palet simplee": "galet simple",
 		} {
 			check.Equal(t, strings.Join(index.Correct(1, strings.Fields(query)), " "), want, "%q", query)
-		}
-	})
-}
-
-func TestTyposOnlyWithoutExactMatch(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
-			named("a", "Galet", "Simple.", "Sobre."), named("b", "Gallet", "Simple.", "12345 v12345"), named("c", "Palet", "Rapide.", "Sobre.")))
-		for query, want := range map[string]string{
-			"galet":        "a",
-			"gallet":       "b",
-			"galett":       "a",
-			"galet rapide": "c",
-			"halet":        "a c",
-			"galletx":      "b",
-			"12346":        "", // numbers are not corrected
-			"v12346":       "b",
-		} {
-			check.Slices(t, find(t, s, query), strings.Fields(want), "%q", query)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -312,8 +314,14 @@ func TestBrokenQueries(t *testing.T) {
 		q, _ := newQueries(t, s)
 		owner := newAccount(t, s, auth.Developer)
 		check.Try(q.Save(t.Context(), owner, NewQuery{Name: "valid", Handle: "ana", Text: names})).OK(t)
-		query := check.Try(q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names + "#"})).OK(t)
-		breakQuery(t, s, query.SavedQuery)
+		query := check.Try(q.Save(t.Context(), owner, NewQuery{Name: "old", Text: names + "#", Public: true})).OK(t)
+		hash := hashOf(breakQuery(t, s, query.SavedQuery))
+		for path, status := range map[string]int{"/q/ana/old": 410, "/q/ana/old.csv": 410, "/q/" + hash: 410, "/q/ana/valid": 404} { // which is private
+			w := httptest.NewRecorder()
+			q.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+			check.Equal(t, w.Code, status, path)
+			check.Equal(t, strings.Contains(w.Body.String(), "oldField"), status == 410, path)
+		}
 		var found []string
 		rows := func() []string {
 			found = nil

@@ -461,38 +461,6 @@ func tableOf(t *testing.T, text string) table {
 	return found
 }
 
-// Every query of the service can be read as a table, as CSV and as NDJSON.
-func TestOwnQueriesAsTables(t *testing.T) {
-	columns := map[string]string{ // of the queries whose result is not a simple list
-		"scores-by-category-and-month": "key,period,value",
-		"scores-by-pricing":            "list,from,to,count",
-		"good-and-affordable":          "meta.total,slug,name,price,monthlyPrice,billingPeriod,score",
-		"compared-with":                "meta.total,slug,toolA.slug,toolA.name,toolA.score,toolB.slug,toolB.name,toolB.score,winnerName",
-		"key-figures":                  "period,count,tested,mean_score,mean_monthly_price,additions,retirements",
-		"not-updated":                  "meta.total,slug,name,updatedAt,score",
-		"growth":                       "period,start,count,additions,retirements",
-	}
-	each(t, func(t *testing.T, s *service) {
-		paths, found := s.ownQueries(t), 0
-		for _, path := range paths {
-			rows, err := csv.NewReader(strings.NewReader(s.get(t, path+".csv").want(t, 200, "").body)).ReadAll() // all of the same length
-			if err != nil || len(rows) < 2 {
-				t.Errorf("%s: got %d rows and %v, want a header and rows", path, len(rows), err)
-				continue
-			}
-			name := strings.TrimPrefix(path, "/q/palmares/")
-			if want, known := columns[name]; known {
-				if found++; strings.Join(rows[0], ",") != want {
-					t.Errorf("%s: got columns %v, want %s", path, rows[0], want)
-				}
-			}
-			lines := strings.Split(strings.TrimSpace(s.get(t, path+".ndjson").want(t, 200, "{").body), "\n")
-			check.Equal(t, len(lines), len(rows)-1, "%s: lines of NDJSON", path)
-		}
-		check.Equal(t, found, len(columns), "of the queries with known columns")
-	})
-}
-
 // ownQueries returns the paths of the queries of the service, each of which must have a
 // CSV.
 func (s *service) ownQueries(t *testing.T) (paths []string) {

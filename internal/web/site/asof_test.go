@@ -119,18 +119,6 @@ func TestAsOfValues(t *testing.T) {
 	get(t, empty, "/changes", 200, "Nothing has been published yet.")
 }
 
-func TestPagingAsOf(t *testing.T) {
-	var records []any
-	for i := range 120 {
-		records = append(records, feedtest.Tool(fmt.Sprintf("tool-%d", i)))
-	}
-	s := testkit.Open(t, testkit.SQLite(t))
-	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01", records...))
-	feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", records[:110]...))
-	get(t, newSite(t, s), "/tools?sort=name_asc&as_of=1&page=2", 200, "51–100 of 120",
-		`rel="prev" href="/tools?as_of=1&amp;page=1&amp;sort=name_asc"`, `rel="next" href="/tools?as_of=1&amp;page=3&amp;sort=name_asc"`)
-}
-
 // Tools that were retired or removed later still have a page as of an earlier
 // release.
 func TestFormerToolsAsOf(t *testing.T) {
@@ -336,16 +324,5 @@ func TestReleases(t *testing.T) {
 		if strings.Contains(body, "as_of=1") {
 			t.Error("got a link to a pruned release, want none")
 		}
-	})
-}
-
-// A tool that is no longer in the catalog is linked as of the release of its price,
-// and the menu shows where a comparison belongs.
-func TestLinksToFormerTools(t *testing.T) {
-	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
-		publishEditions(t, s)
-		handler := newLocalized(t, s)
-		get(t, handler, "/en/prices", 200, `<a href="/en/tools/aquatinte-3?as_of=`, `<a href="/en/tools/plume">Plume</a>`, `since <time datetime="2026-09-14">`)
-		get(t, handler, "/en/compare/plume/ecritoire-cie", 200, `<a href="/en/comparisons" aria-current="page">`, `role="rowheader"`)
 	})
 }

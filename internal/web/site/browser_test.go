@@ -250,25 +250,3 @@ func TestSuggestionsWhileTypingWithChromium(t *testing.T) {
 		check.Equal(t, p.URL(), server.URL+"/en/changes", "after Enter")
 	}
 }
-
-// The pages about tools are accessible and fit at every width.
-func TestToolPagesWithChromium(t *testing.T) {
-	testkit.FullTier(t, "it needs Chromium")
-	s := testkit.Open(t, testkit.SQLite(t))
-	if _, err := publish.Import(t.Context(), s, feed.NewLines(bytes.NewReader(demo.Catalog())), publish.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	_, base := startSite(t, s)
-	chrome := browser.Start(t)
-	for _, look := range []browser.Look{{}, {Width: 360, Dark: true}} {
-		p := chrome.Open(t, look, base+"/tools")
-		for _, path := range []string{"/tools?category=redaction&price_max=20", "/tools/plume", "/compare/plume/ecritoire-cie/relire-svp", "/categories/redaction", "/search?q=plume"} {
-			p.Go(base + path)
-			p.Axe()
-			var wider bool
-			if p.Eval(`document.documentElement.scrollWidth > document.documentElement.clientWidth`, &wider); wider {
-				t.Errorf("%s at width %d: got a page wider than the window, want it to fit", path, look.Width)
-			}
-		}
-	}
-}

@@ -38,6 +38,8 @@ func TestUnknownPages(t *testing.T) {
 		get(t, handler, "/comparison", 404, `<a href="/comparatifs">Comparisons</a>`)
 		get(t, handler, "/gravyard", 404, `<a href="/cimetiere">Graveyard</a>`)
 		get(t, handler, "/tools/plume/x", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
+		get(t, handler, "/docs/x", 404, `<a href="/docs">/docs</a>`)
+		get(t, handler, "/explorer/x/y", 404, `<a href="/explorer">/explorer</a>`)
 		get(t, handler, "/tools/plmue/x/y", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
 		get(t, handler, "/categories/coed", 404, `<a href="/categories/code">Code</a>`)
 		get(t, handler, "/categories/writing", 404, `<a href="/categories/redaction">Writing</a>`)

@@ -42,7 +42,8 @@ func TestPages(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		get(t, handler, "/tools", 200, "1–48 of 48", "Écritoire &amp; Cie", "€29 per month")
 		get(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", `<span class="score good">7.0</span>`, "<dd>€19.90 per month</dd>", "€24.90/month", `<path class="s0" `, "Écritoire &amp; Cie",
-			`href="/api/v1/tools/plume"`, `href="/api/v1/pricing/plume"`, `href="/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume"`, `Alternatives in <span >Writing</span>`)
+			`href="/api/v1/tools/plume"`, `href="/api/v1/pricing/plume"`, `href="/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume"`, `Alternatives in <span >Writing</span>`,
+			"<title>7\u00a0Apr\u00a02025 · €14.90</title>", ">€/month</text>", ">€19.90</text>", ">€0</text>", `href="/tools/plume?chart=history.svg"`, `href="/tools/plume?chart=history.png"`)
 		get(t, handler, "/comparatifs", 200, "1–13 of 13", "Plume or Écritoire &amp; Cie?")
 		get(t, handler, "/comparatifs/plume-vs-ecritoire-cie", 200, "<strong>Écritoire &amp; Cie</strong> wins", `class="winner"`, `href="/tools/plume"`)
 		get(t, handler, "/categories", 200, "Writing", `href="/categories/redaction"`, `href="/categories/code" >Code</a>`)
@@ -152,6 +153,9 @@ func TestPaging(t *testing.T) {
 			t.Errorf("got %d tools on the last page, want 20 and no next page", len(listed(last)))
 		}
 		get(t, handler, "/tools?page=7", 200, `rel="prev" href="/tools?page=3"`)
+		feedtest.Publish(t, s, feedtest.Catalog("2026-11-02", records[:110]...))
+		get(t, newSite(t, s), "/tools?sort=name_asc&as_of=1&page=2", 200, "51–100 of 120",
+			`rel="prev" href="/tools?as_of=1&amp;page=1&amp;sort=name_asc"`, `rel="next" href="/tools?as_of=1&amp;page=3&amp;sort=name_asc"`)
 	})
 }
 
@@ -203,30 +207,36 @@ func TestPricesOfSeveralPeriods(t *testing.T) {
 }
 
 func TestCatalogTextIsEscaped(t *testing.T) {
-	const evil = `<script>alert("1")</script>`
+	const evil = `</script><script>alert("1")</script>`
 	s := testkit.Open(t, testkit.SQLite(t))
-	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
-		&record.Category{Slug: "evil", Label: evil},
-		feedtest.Tool("evil", func(tool *record.Tool) {
+	feedtest.Publish(t, s, feedtest.Catalog("2026-10-01", feedtest.Tool("evil"), feedtest.Tool("worse")))
+	hostile := func(slug string) *record.Tool {
+		return feedtest.Tool(slug, func(tool *record.Tool) {
 			tool.Name, tool.Tagline, tool.Domain, tool.Category = evil, evil, `x" onmouseover="alert(1)`, "evil"
 			tool.Price, tool.UpdatedAt = "1 €/"+evil, "2026-11-01"
 			tool.PriceHistory = []record.PriceChange{{ChangedAt: "2026-05-01", Pricing: "payant", Price: "1 €/" + evil, PreviousPricing: "payant", PreviousPrice: "2 €/" + evil}}
-		}),
+			tool.Sections = []record.Section{{Section: "verdict", Text: evil}, {Section: evil, Text: evil}}
+		})
+	}
+	feedtest.Publish(t, s, feedtest.Catalog("2026-11-01",
+		&record.Category{Slug: "evil", Label: evil}, hostile("evil"), hostile("worse"),
 		&record.Retired{Slug: "gone", Name: evil, Category: "evil", Reason: "mort", RetiredAt: "2026-03-14", Note: evil},
 		&record.Comparison{Slug: "evil-vs-gone", Title: evil, ToolA: "evil", ToolB: "gone", Winner: "evil", WinnerNote: evil,
 			Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/evil-vs-gone"},
 	))
 	handler := newSite(t, s)
 	for _, target := range []string{
-		"/", "/tools", "/tools/evil", "/tools?q=" + url.QueryEscape(evil), "/tools/" + url.PathEscape(evil), "/tools/evill",
-		"/comparatifs", "/comparatifs/evil-vs-gone", "/comparatifs/evil-vs-gnoe", "/cimetiere", "/cimetiere/gone", "/categories",
+		"/", "/tools", "/tools/evil", "/fr/tools/evil", "/tools?q=" + url.QueryEscape(evil), "/tools/" + url.PathEscape(evil), "/tools/evill", "/tools?category=evil",
+		"/comparatifs", "/comparatifs/evil-vs-gone", "/comparatifs/evil-vs-gnoe", "/compare", "/compare/evil/worse", "/cimetiere", "/cimetiere/gone",
+		"/categories", "/categories/evil", "/search?q=script", "/changes", "/changes?tool=evil", "/changes?tool=" + url.QueryEscape(evil), "/prices", "/trends",
 	} {
 		body := visit(handler, http.MethodGet, target).Body.String()
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, `onmouseover="alert`) {
 			t.Errorf("%s: got unescaped text, want it escaped", target)
 		}
-		check.Contains(t, body, "&lt;script&gt;alert", "%s: text from the catalog", target)
+		check.Contains(t, body, "&lt;script&gt;alert(&#34;1&#34;)", "%s: text from the catalog", target)
 	}
+	check.Lacks(t, visit(handler, http.MethodGet, "/search/suggestions?q=script").Body.String(), "<script>")
 }
 
 // The page of a retired tool redirects to the graveyard, and the other way round.
@@ -332,14 +342,6 @@ func TestCategoryBars(t *testing.T) {
 				t.Errorf("%s: got a bar %s wide for an average of %s, want ten times the average", row[1], row[3], row[2])
 			}
 		}
-	})
-}
-
-// Each price has a text at its step, the current one a label, and the axis starts at 0.
-func TestPriceChartOfDemo(t *testing.T) {
-	onDemo(t, func(t *testing.T, handler http.Handler) {
-		get(t, handler, "/tools/plume", 200, "<title>7\u00a0Apr\u00a02025 · €14.90</title>", ">€/month</text>", ">€19.90</text>", ">€0</text>",
-			`href="/tools/plume?chart=history.svg"`, `href="/tools/plume?chart=history.png"`)
 	})
 }
 
