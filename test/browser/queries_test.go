@@ -28,8 +28,8 @@ func signIn(t *testing.T, s *blackbox.Server, p *browser.Page, l lang.Language, 
 	p.Follow("main button")
 }
 
-// A query goes from the explorer to an address of its own: written, run, saved,
-// read as a page and as CSV, edited, and given a token.
+// A query goes from the explorer to an address of its own: written, run, saved, read as a
+// page, edited, and given a token.
 func TestQueryBecomesEndpoint(t *testing.T) {
 	t.Parallel()
 	s := startAPIDocs(t)

@@ -1,7 +1,6 @@
 package site_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/catalog/feed/demo"
-	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/dev/check"
 	"palmares/internal/dev/testkit"
 )
@@ -24,13 +21,6 @@ func TestHomePage(t *testing.T) {
 		get(t, handler, "/fr/", 200, "<dd>6,99</dd>", "Mis à jour le <time", `<span class="rating excellent">9,4</span>`, "par heure",
 			`href="/fr/categories/redaction" >Rédaction</a>`, "Obtenir une clé d’API gratuite", "l’affiche A2")
 	})
-}
-
-// Names have typographic apostrophes, except in responses of the API.
-func TestApostrophes(t *testing.T) {
-	s := testkit.Open(t, testkit.SQLite(t))
-	feedtest.Publish(t, s, bytes.ReplaceAll(demo.Catalog(), []byte("Bosco & Matelots"), []byte("Bosco d'Or")))
-	get(t, newSite(t, s), "/en/", 200, "Bosco d’Or</a>", `<i>&#34;name&#34;</i>: &#34;Bosco d&#39;Or&#34;,`)
 }
 
 // The edition's largest changes and the latest prices are those of the journal.

@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"bytes"
 	"cmp"
 	escape "html"
 	"math"
@@ -28,9 +29,12 @@ import (
 // creditLine ends every page as Markdown, with the punctuation of its language.
 var creditLine = regexp.MustCompile(`\nSource\x{a0}?: palmares \(https://palmares\.example\)\n$`)
 
-// Names have the apostrophes of the texts around them, in lists and in comparisons.
+// Names have typographic apostrophes, except in responses of the API.
 func TestNamesAreTypeset(t *testing.T) {
-	handler := onSQLite(t)
+	s := testkit.Open(t, testkit.SQLite(t))
+	feedtest.Publish(t, s, bytes.ReplaceAll(demo.Catalog(), []byte("Bosco & Matelots"), []byte("Bosco d'Or")))
+	handler := newSite(t, s)
+	get(t, handler, "/en/", 200, "Bosco d’Or</a>", `<i>&#34;name&#34;</i>: &#34;Bosco d&#39;Or&#34;,`)
 	for _, path := range []string{"/tools/clap-aout", "/tools?q=clap", "/compare/clap-aout/plume"} {
 		if body := get(t, handler, path, 200); !strings.Contains(body, "Clap d’Août") || strings.Contains(body, "Clap d&#39;Août") {
 			t.Errorf("%s: got no name with a typographic apostrophe, want one", path)
