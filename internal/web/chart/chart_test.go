@@ -333,8 +333,9 @@ func TestSizes(t *testing.T) {
 		}
 		check.Equal(t, strings.Count(string((&Chart{Content: linesOf(all...)}).HTML()), "<svg"), want, "%d series: drawings", count)
 	}
-	for _, content := range []Content{Bars(slices.Repeat([]Bar{{Label: "a", Text: "1", Value: 1}}, 40)), Tiles(slices.Repeat([]Tile{{Label: "a", Text: "1"}}, 9)), linesOf(slices.Repeat([]Series{seriesOf("", 1, 2)}, 9)...)} {
+	for part, content := range map[string]Content{"6/40": Bars(slices.Repeat([]Bar{{Label: "a", Text: "1", Value: 1}}, 40)), "2/9": Tiles(slices.Repeat([]Tile{{Label: "a", Text: "1"}}, 9)), "1/9": linesOf(slices.Repeat([]Series{seriesOf("", 1, 2)}, 9)...)} {
 		small := string(check.Try((&Chart{Content: content}).File(t.Context(), Small, "")).OK(t))
+		check.Contains(t, small, ">"+part+"<")
 		var width, height float64
 		_, err := fmt.Sscanf(small[strings.Index(small, `width="`):], `width="%f" height="%f"`, &width, &height)
 		check.True(t, err == nil && width == 372 && height <= 190, "got a small chart of %g by %g (%v), want at most half as high", width, height, err)

@@ -21,12 +21,14 @@ var ContentTypes = map[string]string{"svg": "image/svg+xml", "png": "image/png"}
 func (c *Chart) File(ctx context.Context, extension, credit string) ([]byte, error) {
 	const titleSize, noteSize = 17.0, 11.0
 	margin, width, notes, title := 24.0, wide, append(c.Notes[:len(c.Notes):len(c.Notes)], credit), wrap(c.Title, titleSize, wide)
+	part := ""
 	if extension == Small {
 		margin, width, notes, title = 6, half, nil, nil
-		c = c.first()
+		c, part = c.first()
 	}
 	d := &drawing{width: width, isSmall: extension == Small}
 	c.draw(d)
+	d.text("soft", "end", noteSize, width, -noteSize/3, part) // in the margin
 	bottom := d.height
 	for _, note := range notes {
 		for _, line := range wrap(note, noteSize, width) {
@@ -45,18 +47,28 @@ func (c *Chart) File(ctx context.Context, extension, credit string) ([]byte, err
 	return []byte(d.svg(fmt.Sprintf(`xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" role="img" font-family="sans-serif"`, d.width, round(d.height)), true)), nil
 }
 
-// first returns the start of what a chart shows, which has room in a small file.
-func (c *Chart) first() *Chart {
-	const bars, tiles = 6, 2
+// first returns the start of what a chart shows, which has room in a small file, and how
+// much of it that is, such as "6/10", or "" for all.
+func (c *Chart) first() (start *Chart, part string) {
+	const bars, tiles, plots = 6, 2, 1
+	shown, all := 0, 0
 	switch content := c.Content.(type) {
 	case Bars:
-		return &Chart{Content: content[:min(len(content), bars)]}
+		shown, all = min(len(content), bars), len(content)
+		start = &Chart{Content: content[:shown]}
 	case Tiles:
-		return &Chart{Content: content[:min(len(content), tiles)]}
+		shown, all = min(len(content), tiles), len(content)
+		start = &Chart{Content: content[:shown]}
 	case Plots:
-		return &Chart{Content: content[:1]}
+		shown, all = plots, len(content)
+		start = &Chart{Content: content[:shown]}
+	default:
+		return c, ""
 	}
-	return c
+	if shown < all {
+		part = fmt.Sprintf("%d/%d", shown, all)
+	}
+	return start, part
 }
 
 // Entry draws the chart as a file that is cached like a page.

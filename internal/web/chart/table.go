@@ -206,7 +206,9 @@ func (t *Table) Tile(l lang.Language, label string) Tile {
 		default:
 			tile.Change = l.Text("unchanged since %s", since)
 		}
-		tile.Text, last, since = format(number), number, s.Text
+		if tile.Text, last, since = format(number), number, s.Text; l == lang.French && since[0] <= '9' {
+			since = "le " + since // a day has an article, a month has none
+		}
 	}
 	return tile
 }

@@ -300,7 +300,7 @@ func TestLongVersionHistory(t *testing.T) {
 func TestReleases(t *testing.T) {
 	testkit.EachInFull(t, func(t *testing.T, s *store.Store) {
 		publishEditions(t, s)
-		body := get(t, newLocalized(t, s), "/en/changes", 200, "8 editions", `<time datetime="2026-07-07">7 July 2026</time>`, `<td class="number wide-only"><span class="aside">&#43;1</span> 43</td>`,
+		body := get(t, newLocalized(t, s), "/en/changes", 200, "8 editions", "<p>Café Perroquet gains the most: &#43;0.5. Mirage à l’Huile loses the most: −0.8. Largest price decrease: Greffier 8, −37.5%.", `<time datetime="2026-07-07">7 July 2026</time>`, `<td class="number wide-only"><span class="aside">&#43;1</span> 43</td>`,
 			`<a href="/en/tools?as_of=1" rel="nofollow">Catalog<span class="visually-hidden"> as of edition 1</span></a>`, `max="2026-11-10"`)
 		if strings.Contains(body, "as_of=8") || strings.Contains(body, "not retained") {
 			t.Error("got a link to release 8 or a pruned release, want links to seven earlier releases")

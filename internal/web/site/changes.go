@@ -49,6 +49,9 @@ func (v *changesView) prepare(ctx context.Context, s *Site, r *request) (err err
 			newer.Delta.Retired = newer.Stats.ToolsRetired - older.ToolsRetired
 			newer.Delta.Comparisons = newer.Stats.ComparisonsTotal - older.ComparisonsTotal
 		}
+		if err == nil {
+			err = v.addHeadlines(ctx, s, r)
+		}
 		if v.Releases.PageInfo.HasNextPage {
 			v.Older = r.With("before", v.Releases.PageInfo.EndCursor)
 		}
@@ -76,5 +79,31 @@ func (v *changesView) prepare(ctx context.Context, s *Site, r *request) (err err
 		v.Feeds = append(v.Feeds, categoryFeed(r, slug, r.named(slug).Label))
 	}
 	r.feeds = v.Feeds
+	return nil
+}
+
+// addHeadlines adds what older editions changed most, if that is known from the events that one
+// operation returns.
+func (v *changesView) addHeadlines(ctx context.Context, s *Site, r *request) error {
+	for i := range v.Releases.Nodes {
+		var one editionView
+		node := &v.Releases.Nodes[i]
+		if node.Number == 1 || v.Newest != nil && node.Number == v.Newest.Number {
+			continue
+		}
+		if err := s.execute(ctx, r.asOf, "edition", map[string]any{"number": node.Number}, &one); err != nil {
+			return err
+		}
+		if one.Changes.PageInfo.HasNextPage {
+			continue
+		}
+		editions, err := s.byEdition(ctx, r, one.Changes.Nodes)
+		if err != nil {
+			return err
+		}
+		if len(editions) > 0 {
+			node.Headline = editions[0].Headline
+		}
+	}
 	return nil
 }

@@ -81,13 +81,13 @@ func TestHeadline(t *testing.T) {
 // scores share a place, and tools that are not tested have none.
 func TestStandings(t *testing.T) {
 	var tools []tool
-	for i, score := range []float64{9, 8, 8, 7, 6, 5, 4, 3} {
+	for i, score := range []float64{9, 8, 8, 7, 6, 5, 4, 3, 3, 2} {
 		tools = append(tools, tool{Slug: fmt.Sprint(i), Score: &score})
 	}
 	tools = append(tools, tool{Slug: "untested"})
 	for slug, want := range map[string]string{
-		"0": "1:0 2:1 2:2 4:3 5:4", "6": "1:0 2:1 2:2 4:3 5:4 6:5 7:6 8:7", "7": "1:0 2:1 2:2 4:3 5:4 7:6 8:7",
-		"untested": "1:0 2:1 2:2 4:3 5:4", "of the next page": "1:0 2:1 2:2 4:3 5:4 60:of the next page",
+		"0": "1:0 2:1 2:2 4:3 5:4 6:5 7:6", "7": "1:0 2:1 2:2 4:3 5:4 6:5 7:6 8:7 8:8", "9": "1:0 2:1 2:2 4:3 5:4 6:5 7:6 8:8 10:9",
+		"untested": "1:0 2:1 2:2 4:3 5:4 6:5 7:6", "of the next page": "1:0 2:1 2:2 4:3 5:4 6:5 7:6 60:of the next page",
 	} {
 		shown := &tool{Slug: slug, Category: category{Tools: tools}}
 		if slug == "of the next page" {

@@ -117,9 +117,6 @@ type editionEvents struct {
 	release
 	Totals *releaseTotals // nil if the page does not have the event about the edition
 	Groups []changeGroup
-	// Headline says in a sentence or two which scores and prices changed most, and which tools
-	// close.
-	Headline string
 }
 
 type releaseTotals struct{ Tools, Retired, Comparisons int }

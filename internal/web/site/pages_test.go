@@ -135,7 +135,8 @@ func TestFiltersAndOrder(t *testing.T) {
 		get(t, handler, "/cimetiere?category=nope", 200, "No retired tools match your filters.")
 		get(t, handler, "/tools?sort=monthly_price_asc", 200, "Prices are compared per month", `<option value="monthly_price_asc" selected>Lowest price first</option>`)
 		get(t, handler, "/cimetiere?reason=mort", 200, "shut down")
-		get(t, handler, "/comparatifs?category=code", 200, `<option value="code" selected >`)
+		get(t, handler, "/comparatifs?category=code", 200, `<option value="code" selected >Code</option>`) // without a number of tools
+		get(t, handler, "/comparatifs", 200, "Sténo Flash has been retired.", "Plume keeps the advantage of style and of a free tier.")
 	})
 }
 

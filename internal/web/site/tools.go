@@ -184,7 +184,7 @@ func (t *tool) standings() (shown []standing) {
 	return shown
 }
 
-const maxFirst = 5 // of a ranking
+const maxFirst = 7 // of a ranking
 
 // OtherSections returns the sections of the review besides the verdict.
 func (t *tool) OtherSections() []string {

@@ -20,6 +20,9 @@ type release struct {
 	Date, PublishedAt string
 	Readable          bool
 	Stats             struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
+	// Headline says in a sentence or two which scores and prices changed most, and which tools
+	// close.
+	Headline string `json:"-"`
 	// How many more there are than in the edition before, in a list of editions.
 	Delta struct{ Tools, Retired, Comparisons int } `json:"-"`
 }
@@ -229,6 +232,8 @@ func fieldText(r *request, field string, value any) string {
 			return l.Text("not tested")
 		case described.Mean != "":
 			return l.Text("not rated")
+		case field == "ends_at":
+			return l.Text("none announced")
 		}
 		return l.Text("none")
 	case bool:
