@@ -4,23 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
-	"path"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"go.yaml.in/yaml/v3"
 
 	schema "palmares/internal/catalog/jsonschema"
 	"palmares/internal/catalog/record"
@@ -421,49 +415,6 @@ func TestEditedText(t *testing.T) {
 		check.OK(t, validate(t, schemas[name], rec), "%s: %s", name, encode(t, rec))
 	}
 	check.True(t, accepted >= rounds, "got %d valid edits, want at least %d", accepted, rounds)
-}
-
-// The files of the demo catalog are valid as an editor's program reads them.
-func TestDemoFolderIsValid(t *testing.T) {
-	t.Parallel()
-	schemas, files := compile(t), 0
-	root := os.DirFS(filepath.Join("..", "feed", "demo", "catalog"))
-	for pattern, name := range map[string]string{
-		"catalog.yml": record.TypeFeed, "categories.yml": record.TypeCategory,
-		"tools/*.md": record.TypeTool, "comparatifs/*.md": record.TypeComparison, "cimetiere/*.md": record.TypeRetired,
-	} {
-		found := check.Try(fs.Glob(root, pattern)).OK(t, pattern)
-		check.True(t, len(found) != 0, "%s: got no files, want some", pattern)
-		for _, file := range found {
-			text := check.Try(fs.ReadFile(root, file)).OK(t)
-			if path.Ext(file) == ".md" {
-				text = bytes.SplitN(text, []byte("---\n"), 3)[1]
-			}
-			var value any
-			check.OK(t, yaml.Unmarshal(text, &value))
-			check.Equal(t, validate(t, schemas[name], dates(value)), nil, file)
-			files++
-		}
-	}
-	check.True(t, files >= 50, "got %d files, want at least 50", files)
-}
-
-// dates replaces the times of YAML 1.1 with text: editors' programs read YAML 1.2, which
-// has none.
-func dates(value any) any {
-	switch value := value.(type) {
-	case time.Time:
-		return value.Format(time.DateOnly)
-	case []any:
-		for i := range value {
-			value[i] = dates(value[i])
-		}
-	case object:
-		for name := range value {
-			value[name] = dates(value[name])
-		}
-	}
-	return value
 }
 
 // Editors' programs run the patterns as JavaScript.

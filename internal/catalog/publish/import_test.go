@@ -71,43 +71,6 @@ func expect[T any](t *testing.T, what string, got, want T) {
 	check.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), what)
 }
 
-func TestImportReport(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		first := publishFeed(t, s, catalogOf("2026-11-01",
-			feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e"), feedtest.Tool("f"),
-			feedtest.Retired("old"), feedtest.Comparison("a-vs-b", "a", "b"), feedtest.Comparison("a-vs-old", "a", "old")))
-		expect(t, "first tools", first.Tools, publish.Counts{Created: 6, Retired: 1})
-		expect(t, "first comparisons", first.Comparisons, publish.Counts{Created: 2})
-		expect(t, "first categories", first.Categories, publish.Counts{Created: 1})
-		expect(t, "first release", first.Release, 1)
-
-		second := publishFeed(t, s, catalogOf("2026-11-02",
-			feedtest.Tool("a", func(t *record.Tool) { t.Tagline = "Un autre." }), feedtest.Tool("b", priced("25 €/mois", "2026-11-02")),
-			feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e"), feedtest.Retired("f"), feedtest.Tool("g"),
-			&record.Category{Slug: "voix", Label: "Voix"}, feedtest.Comparison("a-vs-b", "a", "b")))
-		expect(t, "second tools", second.Tools, publish.Counts{Created: 1, Updated: 2, Unchanged: 3, Retired: 1, Removed: 1})
-		expect(t, "second comparisons", second.Comparisons, publish.Counts{Unchanged: 1, Removed: 1})
-		expect(t, "second categories", second.Categories, publish.Counts{Created: 1, Unchanged: 1})
-		expect(t, "second price changes", second.PriceChanges, 1)
-		expect(t, "second release", second.Release, 2)
-		expect(t, "journal", journalOf(t, s, 2), []string{
-			"category.created voix", "tool.updated a", "tool.updated b", "price.changed b",
-			"tool.retired f", "tool.created g", "comparatif.removed a-vs-old", "tool.removed old",
-		})
-
-		again := publishFeed(t, s, catalogOf("2026-11-02",
-			feedtest.Tool("a", func(t *record.Tool) { t.Tagline = "Un autre." }), feedtest.Tool("b", priced("25 €/mois", "2026-11-02")),
-			feedtest.Tool("c"), feedtest.Tool("d"), feedtest.Tool("e"), feedtest.Retired("f"), feedtest.Tool("g"),
-			&record.Category{Slug: "voix", Label: "Voix"}, feedtest.Comparison("a-vs-b", "a", "b")))
-		expect(t, "the same feed again", again.Release, 0)
-		expect(t, "its tools", again.Tools, publish.Counts{Unchanged: 7})
-
-		dated := publishFeed(t, s, []byte(strings.Replace(export(t, s), "2026-11-02", "2026-11-03", 1)))
-		expect(t, "only a new date", dated.Release, 3)
-		expect(t, "its journal", len(journalOf(t, s, 3)), 0)
-	})
-}
-
 func TestPriceHistory(t *testing.T) {
 	earlier := record.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
 	withHistory := func(entries ...record.PriceChange) func(*record.Tool) {
@@ -225,18 +188,6 @@ func TestRefusedImports(t *testing.T) {
 
 		expect(t, "two tools removed", publishFeed(t, s, catalogOf("2026-11-11", ten[:8]...)).Tools, publish.Counts{Unchanged: 8, Removed: 2})
 		expect(t, "forced", publishFeed(t, s, catalogOf("2026-11-01", ten[0]), publish.Options{Force: true}).Tools, publish.Counts{Unchanged: 1, Removed: 7})
-	})
-}
-
-func TestDryRunChangesNothing(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publishFeed(t, s, catalogOf("2026-11-01", feedtest.Tool("a")))
-		before := export(t, s)
-		report := publishFeed(t, s, catalogOf("2026-11-02", feedtest.Tool("a", priced("1 €/an", "2026-11-02")), feedtest.Tool("b")), publish.Options{DryRun: true})
-		expect(t, "tools that would change", report.Tools, publish.Counts{Created: 1, Updated: 1})
-		expect(t, "release", report.Release, 2)
-		expect(t, "catalog", export(t, s), before)
-		expect(t, "journal", len(journalOf(t, s, 2)), 0)
 	})
 }
 

@@ -94,7 +94,6 @@ func TestHeaders(t *testing.T) {
 				numbered := strings.TrimPrefix(got.Header().Get("Content-Location"), publicURL)
 				check.Equal(t, s.get(developer, numbered).Body.String(), got.Body.String(), numbered)
 			}
-			checkPages(t, s)
 		}
 		embeddings := s.get(developer, "/api/embeddings/a?as_of=2")
 		control := embeddings.Header().Get("Cache-Control")
@@ -114,24 +113,6 @@ func checkTag(t testing.TB, s *server, caller auth.Caller, target string, header
 		check.Equal(t, again.Header().Get(name), header.Get(name), "%s: %s", target, name)
 	}
 	check.Equal(t, s.get(caller, target, "If-None-Match", `"another"`).Code, 200, "%s: with another tag", target)
-}
-
-// checkPages follows the links from page to page of an earlier release.
-func checkPages(t testing.TB, s *server) {
-	t.Helper()
-	for _, asOf := range []string{"2", "2026-02-10"} {
-		target, slugs := "/api/v1/tools?sort=name_asc&limit=1&as_of="+asOf, ""
-		for target != "" {
-			got := s.get(anonymous, target)
-			check.Must(t, got.Header().Get("X-Total-Count"), "3", "%s: X-Total-Count", target)
-			slugs += regexp.MustCompile(`"slug":"(\w+)"`).FindStringSubmatch(got.Body.String())[1]
-			target = ""
-			if next := regexp.MustCompile(`<` + publicURL + `([^>]*)>; rel="next"`).FindStringSubmatch(got.Header().Get("Link")); next != nil {
-				target = next[1]
-			}
-		}
-		check.Equal(t, slugs, "abc", "as of %s: tools by following links", asOf)
-	}
 }
 
 // foreign are words of libraries and databases, which callers must never see.
