@@ -2,8 +2,11 @@ package auth_test
 
 import (
 	"log/slog"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -54,15 +57,15 @@ func (s *service) signUp(email string) (*ent.Account, string) {
 	challenge := check.Try(s.accounts.StartSignIn(s.t.Context(), email, auth.Sender{Network: email})).OK(s.t)
 	found := check.Try(s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)).OK(s.t)
 	check.Try(s.accounts.SignIn(s.t.Context(), found, "", "en")).OK(s.t)
-	return s.withKey(email)
-}
-
-func (s *service) withKey(email string) (*ent.Account, string) {
-	s.t.Helper()
-	acc := check.Try(s.accounts.Find(s.t.Context(), email)).OK(s.t)
+	acc := s.find(email)
 	key, _, err := s.accounts.CreateKey(s.t.Context(), acc, "")
 	check.OK(s.t, err)
 	return acc, key
+}
+
+func (s *service) find(email string) *ent.Account {
+	s.t.Helper()
+	return check.Try(s.accounts.Find(s.t.Context(), email)).OK(s.t)
 }
 
 func (s *service) changeEmail(acc *ent.Account, email string) {
@@ -116,13 +119,18 @@ func eachService(t *testing.T, test func(t *testing.T, s *service)) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) { test(t, newService(t, db)) })
 }
 
+// Counts are saved with a delay, when the account may already be deleted.
 func TestSpentQuotaOutlivesAccount(t *testing.T) {
 	eachService(t, func(t *testing.T, s *service) {
 		acc, key := s.signUp("ana@example.com")
-		s.wantLeft(key, daily)
+		s.spend(key, 500)
+		for range 300 {
+			s.request(key)
+		}
 		s.delete(acc)
+		s.ledger.Write(t.Context())
 		acc, key = s.signUp(" ANA@Example.com")
-		s.wantLeft(key, 0)
+		s.wantLeft(key, daily-800)
 		days, err := s.accounts.Usage(t.Context(), acc, 1)
 		check.True(t, err == nil && len(days) == 1 && days[0] == (auth.DayUsage{Day: "2026-11-15", Requests: daily}), "got usage %v, %v, want %d requests", days, err, daily)
 		_, other := s.signUp("ben@example.com")
@@ -132,115 +140,51 @@ func TestSpentQuotaOutlivesAccount(t *testing.T) {
 	})
 }
 
-func TestRepeatedDeletions(t *testing.T) {
+// Whatever the order of sign-ups, changes of address and deletions, an account counts under
+// the first subject of the address that it signed up with which no other account has.
+func TestSubjects(t *testing.T) {
 	eachService(t, func(t *testing.T, s *service) {
-		for range 3 {
-			acc, key := s.signUp("ana@example.com")
-			s.spend(key, 300)
-			s.delete(acc)
+		type place struct { // what a subject stands for
+			address string
+			number  int // of the subjects of this address
 		}
-		if _, err := s.accounts.Create(t.Context(), "ana@example.com", auth.Developer); err != nil { // as an operator does
-			t.Fatal(err)
-		}
-		acc, key := s.withKey("ana@example.com")
-		s.wantLeft(key, 100)
-		check.OK(t, s.accounts.SetPlan(t.Context(), acc, auth.Pro))
-		s.now = s.now.Add(time.Minute) // the plan is looked up again
-		s.spend(key, 1)
-	})
-}
-
-// Counts are saved with a delay, when the account may already be deleted.
-func TestCountsSavedAfterDeletion(t *testing.T) {
-	eachService(t, func(t *testing.T, s *service) {
-		acc, key := s.signUp("ana@example.com")
-		s.spend(key, 200)
-		for range 300 {
-			s.request(key)
-		}
-		s.delete(acc)
-		s.ledger.Write(t.Context())
-		_, key = s.signUp("ana@example.com")
-		s.wantLeft(key, 500)
-	})
-}
-
-// Changing the address before deleting the account does not reset its quota,
-// whether requests were sent before or after the change.
-func TestQuotaOfChangedAddress(t *testing.T) {
-	eachService(t, func(t *testing.T, s *service) {
-		acc, key := s.signUp("ana@example.com")
-		s.spend(key, 100)
-		s.changeEmail(acc, "anna@example.com")
-		s.spend(key, 200)
-		acc = check.Try(s.accounts.Find(t.Context(), "anna@example.com")).OK(t)
-		s.changeEmail(acc, "hannah@example.com")
-		for range 300 {
-			s.request(key)
-		}
-		s.delete(acc) // acc still has the previous address
-		s.ledger.Write(t.Context())
-
-		_, ana := s.signUp("ana@example.com")
-		s.wantLeft(ana, 400)
-	})
-}
-
-// Changing between two addresses does not grant more than their two quotas.
-func TestAlternatingAddresses(t *testing.T) {
-	eachService(t, func(t *testing.T, s *service) {
-		granted := 0
-		for range 4 {
-			acc, key := s.signUp("ana@example.com")
-			s.changeEmail(acc, "ben@example.com")
-			for s.request(key).Code == http.StatusOK {
-				granted++
+		places := map[quota.Subject]place{}
+		accounts := map[string]place{} // by their current address
+		random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
+		addresses := []string{"ana@example.com", "ben@example.com", "zoe@example.com"}
+		for range 150 {
+			s.now = s.now.Add(24 * time.Hour) // there is a limit on emails
+			from, to := addresses[random.IntN(3)], addresses[random.IntN(3)]
+			has, exists := accounts[from]
+			_, taken := accounts[to]
+			switch step := random.IntN(3); {
+			case step == 0 && !exists:
+				acc := check.Try(s.accounts.Create(t.Context(), from, auth.Developer)).OK(t)
+				has = place{address: from}
+				for slices.Contains(slices.Collect(maps.Values(accounts)), has) {
+					has.number++
+				}
+				if known, found := places[auth.Subject(acc)]; found {
+					check.Must(t, known, has)
+				}
+				places[auth.Subject(acc)], accounts[from] = has, has
+			case step == 1 && exists && !taken:
+				s.changeEmail(s.find(from), to)
+				delete(accounts, from)
+				accounts[to] = has
+			case step == 2 && exists:
+				s.delete(s.find(from))
+				delete(accounts, from)
 			}
-			s.ledger.Write(t.Context())
-			s.delete(acc)
+			for address, want := range accounts {
+				check.Must(t, places[auth.Subject(s.find(address))], want, address)
+			}
 		}
-		check.Equal(t, granted, daily, "requests granted")
-	})
-}
-
-// Two accounts that swap their addresses keep their counts, and so do the accounts that
-// sign up with these addresses after them.
-func TestSwappedAddresses(t *testing.T) {
-	eachService(t, func(t *testing.T, s *service) {
-		ana, anasKey := s.signUp("ana@example.com")
-		ben, bensKey := s.signUp("ben@example.com")
-		s.spend(anasKey, 100)
-		s.spend(bensKey, 300)
-		s.changeEmail(ana, "zoe@example.com")
-		s.changeEmail(ben, "ana@example.com")
-		ana.Email = "zoe@example.com"
-		s.changeEmail(ana, "ben@example.com")
-		s.now = s.now.Add(time.Minute) // the accounts are looked up again
-		s.spend(anasKey, 100)
-		s.spend(bensKey, 300)
-		s.delete(ben)
-		s.delete(ana)
-		_, anasKey = s.signUp("ana@example.com")
-		_, bensKey = s.signUp("ben@example.com")
-		s.wantLeft(anasKey, daily-200)
-		s.wantLeft(bensKey, daily-600)
-	})
-}
-
-// An account whose address was the first of another account has a quota of its own, the
-// same one each time.
-func TestSecondAccountOfAnAddress(t *testing.T) {
-	eachService(t, func(t *testing.T, s *service) {
-		first, firstKey := s.signUp("ana@example.com")
-		s.changeEmail(first, "zoe@example.com")
-		for range 3 {
-			second, key := s.signUp("ana@example.com")
-			s.spend(key, 300)
-			s.delete(second)
+		numbers := map[place]bool{}
+		for _, p := range places {
+			numbers[p] = true
 		}
-		s.wantLeft(firstKey, daily)
-		_, key := s.signUp("ana@example.com")
-		s.wantLeft(key, daily-900)
+		check.Equal(t, len(numbers), len(places), "places: want one subject for each")
 	})
 }
 

@@ -58,6 +58,27 @@ func TestPlanOf(t *testing.T) {
 	}
 }
 
+// A debit may be returned long after its invoice, and its event may be lost.
+func TestGraceStart(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0).UTC()
+	before, later := now.Add(-8*24*time.Hour), now.Add(time.Hour)
+	for name, c := range map[string]struct {
+		row      ent.Customer
+		invoiced *time.Time
+		want     time.Time
+	}{
+		"paid before":        {ent.Customer{Status: StatusActive}, &before, now},
+		"on trial before":    {ent.Customer{Status: StatusTrialing}, &before, now},
+		"second attempt":     {ent.Customer{Status: StatusPastDue, PastDueSince: &before}, &now, before},
+		"never paid":         {ent.Customer{}, &before, before},
+		"unpaid for a while": {ent.Customer{Status: "unpaid"}, &before, before},
+		"no invoice":         {ent.Customer{}, nil, now},
+		"dated ahead":        {ent.Customer{}, &later, now},
+	} {
+		check.Equal(t, *graceStart(&c.row, c.invoiced, now), c.want, name)
+	}
+}
+
 // The most valuable subscription counts, and of these the newest.
 func TestStateOfSubscriptions(t *testing.T) {
 	subscription := func(id string, status stripe.SubscriptionStatus, created int64) *stripe.Subscription {
