@@ -117,25 +117,6 @@ func TestSameEventConcurrently(t *testing.T) {
 	})
 }
 
-// A state that was read first and is saved last must not win.
-func TestOvertakenEvent(t *testing.T) {
-	eachFixture(t, func(t *testing.T, s *fixture) {
-		sub := s.subscribed()
-		read, proceed := s.holdFirstRead()
-		slow := make(chan int)
-		event := s.event(stripe.EventTypeCustomerSubscriptionUpdated)
-		go func() { slow <- s.send(event).Code }()
-		<-read // the slow one has read that it is active
-		sub.status = stripe.SubscriptionStatusCanceled
-		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted, sub)
-		s.wantPlan(auth.Developer)
-		close(proceed)
-		check.Equal(t, <-slow, http.StatusOK, "status")
-		s.wantPlan(auth.Developer)
-		check.Equal(t, s.row().Status, "canceled", "status")
-	})
-}
-
 // holdFirstRead delays the response to the next request: read is closed when the
 // state was read, and the response is sent when the caller closes proceed.
 func (s *fixture) holdFirstRead() (read, proceed chan struct{}) {
