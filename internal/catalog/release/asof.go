@@ -125,7 +125,7 @@ func (c *Catalog) Read(ctx context.Context, asOf AsOf, read func(r *Release, new
 		err = try(c.Complete)
 	}
 	if errors.Is(err, store.ErrNoRelease) { // it was pruned, or a backup was restored
-		err = try(c.Load)
+		err = try(c.reload)
 	}
 	if errors.Is(err, store.ErrNoRelease) { // pruned again, or rows of the release are missing
 		c.log.ErrorContext(ctx, "operation failed twice",

@@ -39,6 +39,9 @@ type Catalog struct {
 	loading  chan struct{} // holds a token while a release is loaded
 	loaded   chan struct{} // closed when the first one is in memory
 	complete chan struct{} // closed when its history is, too
+
+	announcing sync.Mutex
+	published  func(*ent.Release) bool // of Follow, or nil
 }
 
 // ErrPartial is returned for what needs the history of a release, while only its own state
@@ -62,6 +65,9 @@ const retryAfter = time.Second
 // returns false, it is called again. Meanwhile, Newest never waits for the database,
 // except for the first release.
 func (c *Catalog) Follow(ctx context.Context, published func(*ent.Release) bool) {
+	c.announcing.Lock()
+	c.published = published
+	c.announcing.Unlock()
 	c.followed.Store(true)
 	defer c.followed.Store(false)
 	load := func() *Release {
@@ -80,8 +86,26 @@ func (c *Catalog) Follow(ctx context.Context, published func(*ent.Release) bool)
 	}
 	c.db.Watch(ctx, c.log, func(*ent.Release) bool {
 		r := load()
-		return r != nil && published(r.Info)
+		return r != nil && c.announce(r)
 	})
+}
+
+// announce calls what Follow was given with a release.
+func (c *Catalog) announce(r *Release) bool {
+	c.announcing.Lock()
+	defer c.announcing.Unlock()
+	return c.published == nil || c.published(r.Info)
+}
+
+// reload loads the newest release when that in memory has turned out to be gone, without
+// waiting for Follow to notice. It is announced before it is read: otherwise cached responses
+// of the release before would follow those of the older one.
+func (c *Catalog) reload(ctx context.Context) (*Release, error) {
+	r, err := c.Load(ctx)
+	if err == nil {
+		c.announce(r)
+	}
+	return r, err
 }
 
 // Size returns how many bytes the release in memory takes, approximately.

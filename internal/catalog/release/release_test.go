@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"palmares/ent"
 	"palmares/ent/comparison"
@@ -282,6 +283,34 @@ func TestPrunedReleasesAreRestored(t *testing.T) {
 		for _, info := range newest.Readable()[1:] {
 			checkRelease(t, d.Store, c.Earlier(newest, info))
 		}
+	})
+}
+
+// A reader that finds out that a backup was restored announces its release before it reads
+// it, so that responses from caches do not follow with the release that was lost.
+func TestRestoredReleaseIsAnnouncedBeforeItIsRead(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		cfg.PollEvery = time.Hour
+		before := check.Try(store.Open(t.Context(), cfg)).OK(t)
+		check.Try(before.Migrate(t.Context())).OK(t)
+		publishRevision(t, before, 0)
+		check.OK(t, before.Close())
+		backup, lost := testkit.Copy(t, cfg), testkit.Open(t, cfg)
+		publishRevision(t, lost, 1)
+		d := &lateDatabase{Store: lost}
+		c, happened := newCatalog(d), make(chan string, 10)
+		go c.Follow(t.Context(), func(r *ent.Release) bool { happened <- fmt.Sprint("announced ", r.ID); return true })
+		check.Equal(t, <-happened, "announced 2")
+		d.Store = testkit.Open(t, backup)
+		check.OK(t, c.Read(t.Context(), release.AsOf{}, func(r *release.Release, _ int) (bool, error) {
+			happened <- fmt.Sprint("read ", r.Number())
+			return true, nil
+		}))
+		var got []string
+		for len(happened) > 0 {
+			got = append(got, <-happened)
+		}
+		check.Slices(t, got, []string{"read 2", "announced 1", "read 1"})
 	})
 }
 
