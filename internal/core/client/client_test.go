@@ -38,7 +38,6 @@ func TestAddress(t *testing.T) {
 		{"10.0.0.1:4711", []string{"unknown, 203.0.113.9"}, "203.0.113.9"},
 		{"10.0.0.1:4711", []string{"203.0.113.9,"}, "10.0.0.1"},
 		{"10.0.0.1:4711", []string{"1.2.3.4.5"}, "10.0.0.1"},
-		{"10.0.0.1:4711", []string{"'; DROP TABLE accounts"}, "10.0.0.1"},
 		{"10.0.0.1:4711", []string{"203.0.113.9\r\nX: y"}, "10.0.0.1"},
 	} {
 		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": c.forwarded}}
@@ -84,16 +83,12 @@ func FuzzAddress(f *testing.F) {
 
 func TestParseNetworks(t *testing.T) {
 	for list, want := range map[string]string{
-		"":                                  "[]",
-		" 10.1.2.3/8, ,192.0.2.7":           "[10.0.0.0/8 192.0.2.7/32]",
-		"::1,fe80::1%eth0,::ffff:192.0.2.7": "[::1/128 fe80::1/128 192.0.2.7/32]",
-		"10.0.0.0/8,proxy":                  `must be addresses or networks such as 10.0.0.0/8, separated by commas (got "proxy")`,
+		"":                                  "[] <nil>",
+		" 10.1.2.3/8, ,192.0.2.7":           "[10.0.0.0/8 192.0.2.7/32] <nil>",
+		"::1,fe80::1%eth0,::ffff:192.0.2.7": "[::1/128 fe80::1/128 192.0.2.7/32] <nil>",
+		"10.0.0.0/8,proxy":                  `[] must be addresses or networks such as 10.0.0.0/8, separated by commas (got "proxy")`,
 	} {
 		networks, err := ParseNetworks(list)
-		got := fmt.Sprint(networks)
-		if err != nil {
-			got = err.Error()
-		}
-		check.Equal(t, got, want, list)
+		check.Equal(t, fmt.Sprint(networks, " ", err), want, list)
 	}
 }
