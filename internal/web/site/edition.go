@@ -140,7 +140,8 @@ func (s *Site) addLeaders(ctx context.Context, r *request, e *edition) error {
 		isNew := func(t tool) bool {
 			return !slices.ContainsFunc(before[f.Slug], func(b tool) bool { return b.Slug == t.Slug })
 		}
-		if len(before[f.Slug]) > 0 && len(f.First) == 1 && isNew(f.First[0]) {
+		// If three shared first place, others may have, too.
+		if shared := len(before[f.Slug]); shared > 0 && shared < 3 && len(f.First) == 1 && isNew(f.First[0]) {
 			sentences = append(sentences, r.lang.Text("%s is now first in %s.", f.First[0].Name, f.Label))
 		}
 	}
